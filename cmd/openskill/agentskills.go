@@ -179,7 +179,7 @@ func (a *cli) runAgentScript(ctx context.Context, flags *settingsFlags, o *agent
 	case o.trace != "" && !skill.ValidTraceID(o.trace):
 		return usage("--trace-id %s: want 1 to 64 of 0-9 A-Z a-z . _ -", quote(o.trace))
 	case o.args != "" && len(r.Args) > 0:
-		return usage("there are arguments in --args and after the script; give them in one place")
+		return usage("give arguments either in --args or after the script")
 	case o.args != "":
 		list, err := agentskills.Arguments(json.RawMessage(o.args))
 		if err != nil {
@@ -212,7 +212,7 @@ func (a *cli) runAgentScript(ctx context.Context, flags *settingsFlags, o *agent
 		return err
 	}
 	if err := writeArtifacts(o.artifacts, result.Meta.Artifacts); err != nil {
-		return hostFailed(fmt.Errorf("artifacts cannot be written: %w", err))
+		return hostFailed(fmt.Errorf("cannot write artifacts: %w", err))
 	}
 	if !result.Success {
 		return exit(exitFailed)
@@ -247,5 +247,5 @@ func failure(err error) error {
 	if errors.As(err, &e) && e.Code != skill.Internal {
 		return &exitError{exitFailed, e}
 	}
-	return hostFailed(fmt.Errorf("the Agent Skills cannot be looked at: %w", err))
+	return hostFailed(fmt.Errorf("cannot read the Agent Skills: %w", err))
 }

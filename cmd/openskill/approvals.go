@@ -20,9 +20,8 @@ func (a *cli) approvalsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approvals",
 		Short: "List and decide the approvals that scripts requested",
-		Long: `Shows and decides what scripts of Agent Skills asked, where the operator wants to be
-asked (OPENSKILL_SCRIPT_APPROVAL). It works on the host's database; a host that runs
-sees at once what is decided here.`,
+		Long: `List and decide approval requests of scripts of Agent Skills (OPENSKILL_SCRIPT_APPROVAL).
+It works on the host's database; a running host sees decisions at once.`,
 		Example: `  openskill approvals list --only pending
   openskill approvals approve 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f`,
 	}
@@ -64,20 +63,20 @@ func (a *cli) approvalsListCommand() *cobra.Command {
 	var state string
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "Lists what was asked, the newest first",
-		Long:    "Lists what was asked, the newest first, and what became of it.",
+		Short:   "List approval requests, newest first",
+		Long:    "List approval requests and their decisions, newest first.",
 		Example: "  openskill approvals list --only pending --json",
 		Args:    takes(0, 0),
 	}
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"data": […]}`)
-	cmd.Flags().Var(&word{&state, "STATE"}, "only", "only those in this state: pending, approved, denied, expired or used")
+	cmd.Flags().Var(&word{&state, "STATE"}, "only", "filter by state: pending, approved, denied, expired or used")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var only approval.State
 		if state != "" {
 			var err error
 			if only, err = approval.ParseState(state); err != nil {
-				return usage("--only %s: there is no such state; there are pending, approved, denied, expired and used", quote(state))
+				return usage("--only %s: unknown state; use pending, approved, denied, expired or used", quote(state))
 			}
 		}
 		return a.withApprovals(cmd.Context(), flags, func(approvals *approval.Store) error {
@@ -143,19 +142,19 @@ func (a *cli) approvalsDecideCommand(approve bool) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "approve ID…",
-		Short: "Approves what was asked",
-		Long: `Approves what was asked: all runs of scripts of this version of the skill, or the one
-call, as the record says.`,
+		Short: "Approve a request",
+		Long: `Approve a request: all runs of scripts of this version of the skill, or the one call, as
+the record says.`,
 		Example: "  openskill approvals approve 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f",
 		Args:    takes(1, many),
 	}
 	if !approve {
-		cmd.Use, cmd.Short = "deny ID…", "Denies what was asked, or withdraws what was approved"
-		cmd.Long = "Denies what was asked, or withdraws what was approved. Runs under way go on."
+		cmd.Use, cmd.Short = "deny ID…", "Deny a request, or withdraw an approval"
+		cmd.Long = "Deny a request, or withdraw an approval. Running scripts continue."
 		cmd.Example = "  openskill approvals deny 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f"
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object an approval")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per approval")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withApprovals(cmd.Context(), flags, func(approvals *approval.Store) error {
 			for _, id := range args {

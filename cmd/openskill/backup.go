@@ -57,7 +57,7 @@ does that. FILE has the rest then.`,
 			return a.tellBackup(a.stderr, x, "openskill: ", asJSON)
 		}
 		if _, err := os.Lstat(args[0]); err == nil && !force {
-			return failed(skill.Conflict, "%s is there already; --force replaces it", quote(args[0]))
+			return failed(skill.Conflict, "%s exists; use --force to replace it", quote(args[0]))
 		}
 		x, err := intoFile(args[0], write)
 		if err != nil {
@@ -72,7 +72,7 @@ does that. FILE has the rest then.`,
 func intoFile(name string, write func(io.Writer) (*backup.Index, error)) (*backup.Index, error) {
 	f, err := os.CreateTemp(filepath.Dir(name), ".backup-") // of mode 0600
 	if err != nil {
-		return nil, failed(skill.NotFound, "%s cannot be written: %v", quote(name), plain(err))
+		return nil, failed(skill.NotFound, "cannot write %s: %v", quote(name), plain(err))
 	}
 	defer os.Remove(f.Name())
 	x, err := write(f)
@@ -113,7 +113,7 @@ brought up to date by the host that opens it first.`,
 		if args[0] != "-" {
 			f, err := os.Open(args[0])
 			if err != nil {
-				return failed(skill.NotFound, "%s cannot be read: %v", quote(args[0]), plain(err))
+				return failed(skill.NotFound, "cannot read %s: %v", quote(args[0]), plain(err))
 			}
 			defer f.Close()
 			from = f

@@ -61,13 +61,13 @@ environment but what --env gives.`,
 			case dash < 0:
 				dash = len(args)
 			case dash == 0:
-				return usage("the module's file comes before --")
+				return usage("put the module's file before --")
 			}
 			if dash == 0 {
-				return usage("name the module's file")
+				return usage("name a module file")
 			}
 			if dash > 1 {
-				return usage("%s: arguments for the module come after --", quote(args[1]))
+				return usage("%s: put arguments for the module after --", quote(args[1]))
 			}
 			return nil
 		},
@@ -80,7 +80,7 @@ environment but what --env gives.`,
 	f.Var(o.output, "output-kb", "limit of standard output, and of standard error, in KiB [OPENSKILL_OUTPUT_KB]")
 	f.Var(o.scratch, "scratch-mb", "size of an empty, writable /work in MiB; default: none")
 	f.Var(&o.compile, "compile-timeout", "time limit of compilation")
-	f.Var(&word{&o.data, "DIR"}, "data", "seen read-only as /data")
+	f.Var(&word{&o.data, "DIR"}, "data", "folder to mount read-only as /data")
 	f.Var(&words{&o.dirs, "HOST:GUEST"}, "dir", "read-only folder, mounted at GUEST; default for GUEST: / and its last name; / makes it the root; repeatable")
 	f.Var(&words{&o.env, "K=V"}, "env", "environment variable of the guest; repeatable")
 	f.BoolVar(&o.stats, "stats", false, "print fuel, peak memory and times as JSON on standard error")
@@ -196,7 +196,7 @@ func compile(ctx context.Context, e *wasm.Engine, b []byte, most time.Duration) 
 	case ctx.Err() != nil:
 		return nil, failed(skill.Cancelled, "interrupted before the module was compiled")
 	case bounded.Err() != nil:
-		return nil, failed(skill.CompileTimeout, "the module was not compiled within %s; --compile-timeout gives it more", most)
+		return nil, failed(skill.CompileTimeout, "the module was not compiled within %s; raise --compile-timeout", most)
 	}
 	return nil, hostFailed(err)
 }
@@ -223,7 +223,7 @@ func (o *moduleRun) files() (all guestfs.FS, scratch *guestfs.Memory, done func(
 		}
 		dir, err := guestfs.OpenDir(from)
 		if err != nil {
-			return nil, nil, closeAll, usage("the folder %s cannot be opened: %v", quote(from), plain(err))
+			return nil, nil, closeAll, usage("cannot open the folder %s: %v", quote(from), plain(err))
 		}
 		open = append(open, dir)
 		if to == "/" {
@@ -246,7 +246,7 @@ func (o *moduleRun) files() (all guestfs.FS, scratch *guestfs.Memory, done func(
 	}
 	tree, err := guestfs.NewTree(mounts...)
 	if err != nil {
-		return nil, nil, closeAll, usage("the folders cannot be mounted: %v", err)
+		return nil, nil, closeAll, usage("cannot mount the folders: %v", err)
 	}
 	return tree, scratch, closeAll, nil
 }
@@ -288,17 +288,17 @@ func ending(out *wasm.Outcome, err error, l wasm.Limits) error {
 	case wasm.Trapped:
 		return failed(skill.Trap, "the module trapped: %s", out.Trap)
 	case wasm.OutOfFuel:
-		return failed(skill.FuelExhausted, "the run used up its %d units of fuel; --fuel gives it more", l.Fuel)
+		return failed(skill.FuelExhausted, "the run used up its %d units of fuel; raise --fuel", l.Fuel)
 	case wasm.OutOfTime:
-		return failed(skill.Timeout, "the run did not end within %s; --timeout gives it more", l.Timeout)
+		return failed(skill.Timeout, "the run did not end within %s; raise --timeout", l.Timeout)
 	case wasm.OutOfMemory:
-		return failed(skill.MemoryLimit, "the run needs more memory than its %d MiB; --memory-mb gives it more", l.Memory>>20)
+		return failed(skill.MemoryLimit, "the run needs more memory than its %d MiB; raise --memory-mb", l.Memory>>20)
 	case wasm.OutOfTable:
-		return failed(skill.TableLimit, "the run grew a table beyond the cap")
+		return failed(skill.TableLimit, "the run exceeded the table limit")
 	case wasm.OutOfStack:
 		return failed(skill.StackLimit, "calls were nested too deeply")
 	case wasm.OutputOverflow:
-		return failed(skill.OutputLimit, "the run wrote more than %d KiB; --output-kb lets it write more", l.Output>>10)
+		return failed(skill.OutputLimit, "the run wrote more than %d KiB; raise --output-kb", l.Output>>10)
 	case wasm.Cancelled:
 		return failed(skill.Cancelled, "interrupted")
 	case wasm.Diverged: // nothing is replayed here

@@ -105,7 +105,7 @@ func exiting(code uint32) []byte {
 
 // forging writes what looks like the last line of a host that ended the run, and exits.
 func forging(code int32) []byte {
-	line := []byte(`{"error":{"code":"TIMEOUT","message":"the run did not end within 15s; --timeout gives it more"}}` + "\n")
+	line := []byte(`{"error":{"code":"TIMEOUT","message":"the run did not end within 15s; raise --timeout"}}` + "\n")
 	vector := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 16), uint32(len(line)))
 	imported := func(f *function, sig byte) []byte { return concat(name(f.module), name(f.name), []byte{0, sig}) }
 	return concat(magic,

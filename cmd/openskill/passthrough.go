@@ -52,7 +52,7 @@ func openReport(path string) (*runReport, error) {
 		return nil, usage("--report %s: not a regular file", quote(path))
 	}
 	if r.file, err = os.CreateTemp(filepath.Dir(path), ".openskill-report-"); err != nil {
-		return nil, usage("--report %s: the file cannot be written: %v", quote(path), plain(err))
+		return nil, usage("--report %s: cannot write the file: %v", quote(path), plain(err))
 	}
 	return r, nil
 }

@@ -110,7 +110,7 @@ func helpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return usage("there is no command %s", quote(strings.Join(args, " ")))
+				return usage("unknown command %s", quote(strings.Join(args, " ")))
 			}
 			return found.Help()
 		},
@@ -128,9 +128,9 @@ func takes(least, most int) cobra.PositionalArgs {
 		case n < least:
 			return usage("%s needs %s", cmd.CommandPath(), wants)
 		case n > most && most == 0:
-			return usage("%s takes no arguments, and %s is one", cmd.CommandPath(), quote(args[0]))
+			return usage("%s takes no arguments; remove %s", cmd.CommandPath(), quote(args[0]))
 		case n > most:
-			return usage("%s takes %s alone; %s is too much", cmd.CommandPath(), wants, quote(args[most]))
+			return usage("%s takes only %s; remove %s", cmd.CommandPath(), wants, quote(args[most]))
 		}
 		return nil
 	}
@@ -148,7 +148,7 @@ func group(cmd *cobra.Command) {
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 			return usage("%s has no command %s; did you mean %s?", cmd.CommandPath(), quote(args[0]), strings.Join(near, " or "))
 		}
-		return usage("%s has no command %s; there are %s", cmd.CommandPath(), quote(args[0]), strings.Join(subcommands(cmd), ", "))
+		return usage("%s has no command %s; use %s", cmd.CommandPath(), quote(args[0]), strings.Join(subcommands(cmd), ", "))
 	}
 }
 

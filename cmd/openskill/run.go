@@ -102,17 +102,17 @@ func (a *cli) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, n
 	if r.Error != nil && r.Error.Code == skill.NotFound {
 		a.skipped(h) // it may be there, but with a problem
 		if _, err := os.Stat(s.SkillsDir); err != nil && !isFolder {
-			a.say("openskill: there is no folder %s; --skills names the one of your skills", quote(s.SkillsDir))
+			a.say("openskill: folder %s not found; name the folder of skills with --skills", quote(s.SkillsDir))
 		}
 		if manifest.Manifest(name) != "" && !isFolder {
-			a.say("openskill: a folder of this name is here, and is called with a / in it: %s", quote("./"+name))
+			a.say("openskill: to call the folder of this name, write a /: %s", quote("./"+name))
 		}
 	}
 	if err := a.printJSON(r); err != nil {
 		return err
 	}
 	if err := writeArtifacts(o.artifacts, r.Meta.Artifacts); err != nil {
-		return hostFailed(fmt.Errorf("artifacts cannot be written: %w", err))
+		return hostFailed(fmt.Errorf("cannot write artifacts: %w", err))
 	}
 	if !r.Success {
 		return exit(exitFailed)
@@ -181,7 +181,7 @@ func onlySkill(h *app.Host, folder string) (string, error) {
 		return "", hostFailed(err)
 	}
 	if manifest.Manifest(clean) == "" {
-		return "", usage("%s is not a skill's folder: it has no skill.yaml", quote(folder))
+		return "", usage("%s is not a skill folder: skill.yaml is missing", quote(folder))
 	}
 	for cursor, more := "", true; more; more = cursor != "" {
 		page, next, err := h.Catalogue().List(skill.Local(), cursor, 0)
@@ -209,7 +209,7 @@ func (a *cli) input(ctx context.Context, o *runFlags, most int) (json.RawMessage
 	}
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(in, &fields); err != nil || fields == nil {
-		return nil, usage("--set needs an object to set fields of, and --input is none")
+		return nil, usage("--set needs an object, but --input is not one")
 	}
 	given := map[string]bool{}
 	for _, kv := range o.set {
@@ -252,9 +252,9 @@ func (a *cli) readInput(ctx context.Context, arg string, most int) (json.RawMess
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, failed(skill.Cancelled, "interrupted before the input had ended")
+		return nil, failed(skill.Cancelled, "interrupted while reading the input")
 	case err != nil:
-		return nil, usage("--input %s cannot be read: %v", quote(arg), plain(err))
+		return nil, usage("cannot read --input %s: %v", quote(arg), plain(err))
 	}
 	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), nil // a mark that some editors write
 }

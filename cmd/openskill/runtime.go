@@ -119,7 +119,7 @@ and 3 if what was fetched is another one.`,
 		case report.Changed:
 			return a.print("%s (Python %s) is installed: %d MB\n", report.Name, report.Version, report.Bytes/1e6)
 		}
-		return a.print("%s (Python %s) was installed already\n", report.Name, report.Version)
+		return a.print("%s (Python %s) is already installed\n", report.Name, report.Version)
 	}
 	return cmd
 }
@@ -190,7 +190,7 @@ func (a *cli) printRuntimes(list []runtimes.Status) error {
 	}
 	for _, s := range list {
 		if s.Detail != "" {
-			a.say("openskill: %s: %s; openskill runtime install %s mends it", s.Name, s.Detail, s.Name)
+			a.say("openskill: %s: %s; fix it with openskill runtime install %s", s.Name, s.Detail, s.Name)
 		}
 	}
 	return nil

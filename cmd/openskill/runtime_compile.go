@@ -87,7 +87,7 @@ func (a *cli) compileAhead(ctx context.Context, stateDir, name string) error {
 		return failed(skill.CompileTimeout, "%s is installed, but compiling it took more than %s; the first call does it", name, compileTime)
 	}
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-	return failed(skill.Internal, "%s is installed, but could not be compiled ahead; the first call tries again: %s", name, skill.CleanText(lines[0], 300))
+	return failed(skill.Internal, "%s is installed but not compiled; the first call tries again: %s", name, skill.CleanText(lines[0], 300))
 }
 
 // elapsed shows what is being done and for how long, where a person reads standard

@@ -94,7 +94,7 @@ func builtFrom(file string) (*debug.BuildInfo, error) {
 	case err != nil:
 		return nil, usage("--of %s: %v", quote(file), err)
 	case info.Main.Path != "openskill":
-		return nil, usage("--of %s: it is no openskill", quote(file))
+		return nil, usage("--of %s: not an openskill binary", quote(file))
 	}
 	return info, nil
 }

@@ -105,7 +105,7 @@ func (a *cli) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 		}
 	}
 	if err := writeArtifacts(o.artifacts, result.Meta.Artifacts); err != nil {
-		return hostFailed(fmt.Errorf("artifacts cannot be written: %w", err))
+		return hostFailed(fmt.Errorf("cannot write artifacts: %w", err))
 	}
 	switch {
 	case result.Success:
@@ -137,7 +137,7 @@ func (a *cli) onlyAgentSkill(ctx context.Context, h *app.Host, folder string) (s
 		for _, p := range h.AgentSkills().Problems() {
 			a.say("openskill: %s", skill.CleanText(p.String(), 1000))
 		}
-		return "", failed(skill.NotFound, "%s is no folder of one Agent Skill: it holds %d; want the folder that has the SKILL.md", quote(folder), len(list))
+		return "", failed(skill.NotFound, "%s has %d Agent Skills; name the folder with the SKILL.md", quote(folder), len(list))
 	}
 	return list[0].Name, nil
 }
@@ -172,7 +172,7 @@ func (a *cli) nativeScript(ctx context.Context, python, folder, name string, arg
 	var ended *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return failed(skill.Timeout, "the script did not end in time")
+		return failed(skill.Timeout, "the script timed out")
 	case errors.As(err, &ended):
 		return guestExit(uint32(ended.ExitCode()))
 	case err != nil:

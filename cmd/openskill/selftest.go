@@ -60,7 +60,7 @@ it.`,
 			return a.print("%s\n", strings.Join(selftest.Names(o), "\n"))
 		}
 		if len(selftest.Names(o)) == 0 {
-			return usage("--filter %s: no row has that in its name; see --list", quote(o.Filter))
+			return usage("--filter %s: no row matches; see --list", quote(o.Filter))
 		}
 		var log *slog.Logger
 		if s.Debug {
@@ -72,7 +72,7 @@ it.`,
 			if err == nil && o.Filter == "" && cmd.Context().Err() == nil {
 				kept := &selftest.Kept{At: time.Now().UTC(), Version: app.Version, Report: *report}
 				if err := selftest.Keep(s.StateDir, kept); err != nil {
-					a.say("openskill: the report is not kept for the console: %v", err)
+					a.say("openskill: cannot store the report for the console: %v", err)
 				}
 			}
 			return report, err

@@ -101,7 +101,7 @@ func (a *cli) reloads(ctx context.Context, h *app.Host, flags *settingsFlags, ha
 			if errors.As(err, &told) && told.Message != "" {
 				message = told.Message
 			}
-			log.Error("settings not reloaded: everything is as before", slog.String("problem", skill.CleanText(message, skill.MaxMessage)))
+			log.Error("settings not reloaded", slog.String("problem", skill.CleanText(message, skill.MaxMessage)))
 			continue
 		}
 		at.Set(level(c.Settings, slog.LevelInfo))
@@ -148,7 +148,7 @@ func (a *cli) announce(h *app.Host, addr net.Addr, auth config.Auth, noPython bo
 	shown := ""
 	if auth == config.AuthRequired {
 		shown = ` -H "X-API-Key: $KEY"`
-		text += "callers must show who they are; openskill keys create makes a KEY\n"
+		text += "authentication is required; create a KEY with openskill keys create\n"
 	}
 	for _, s := range samples {
 		if d, err := h.Catalogue().Get(skill.Local(), s.id, ""); err == nil && d.Enabled {
@@ -158,10 +158,10 @@ func (a *cli) announce(h *app.Host, addr net.Addr, auth config.Auth, noPython bo
 	text += fmt.Sprintf("  curl -s %s/agent/chat%s -d '{\"message\": \"echo: hello\"}'\n", url, shown)
 	text += fmt.Sprintf("console %s/console, API %s/docs\n", url, url)
 	if noPython {
-		text += "no Python runtime is installed, so that skills in Python do not run in the sandbox: openskill serve --install-runtimes\n"
+		text += "no Python runtime is installed, so Python skills do not run in the sandbox; install one with openskill serve --install-runtimes\n"
 	}
 	if h.OnlyRules() {
-		text += "no model is configured, so that rules answer /agent/chat: set OPENAI_API_KEY, or see openskill doctor\n"
+		text += "no model is configured, so rules answer /agent/chat; set OPENAI_API_KEY, or see openskill doctor\n"
 	}
 	return a.print("%s", text)
 }

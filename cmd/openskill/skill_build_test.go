@@ -85,7 +85,7 @@ func TestRustThatDoesNotRun(t *testing.T) {
 	})
 	var stdout, stderr bytes.Buffer
 	code := Run(t.Context(), []string{"skill", "build", sources(t, "rust", map[string]string{"main.rs": ""}), "--state", t.TempDir()}, strings.NewReader(""), &stdout, &stderr)
-	const want = "openskill: rustc is installed and does not run: rustup could not choose a version of rustc to run; with rustup, rustup default stable brings it\n"
+	const want = "openskill: rustc is installed but does not run: rustup could not choose a version of rustc to run; with rustup, run rustup default stable\n"
 	if code != exitHost || stderr.String() != want {
 		t.Errorf("exit code %d, %q; want %d, %q", code, &stderr, exitHost, want)
 	}
@@ -125,7 +125,7 @@ esac`,
 	programs(t, map[string]string{"rustc": "echo '" + std + "'", "cargo": "echo 'no network' >&2; exit 101"})
 	stderr.Reset()
 	code := Run(t.Context(), []string{"skill", "build", sources(t, "rust", map[string]string{"Cargo.toml": ""}), "--state", t.TempDir()}, strings.NewReader(""), &stdout, &stderr)
-	const want = "no network\nopenskill: the crates that the package names cannot be had; what cargo said stands above\n"
+	const want = "no network\nopenskill: cannot fetch the crates; see cargo's output above\n"
 	if code != exitFailed || stderr.String() != want {
 		t.Errorf("without crates: exit code %d, %q; want %d, %q", code, &stderr, exitFailed, want)
 	}

@@ -140,7 +140,7 @@ signatures; those who pull them verify these.`,
 	o.bindRemote(cmd)
 	o.bindPolicy(cmd, true)
 	f := cmd.Flags()
-	f.Var(&word{&dir, "DIR"}, "to", "the folder of skills")
+	f.Var(&word{&dir, "DIR"}, "to", "folder of skills")
 	f.Var(&word{&prefix, "HOST[/PREFIX]"}, "registry", "push the skills to this registry instead of installing them")
 	f.BoolVar(&asJSON, "json", false, `print {"data": […]}, as skill pull and skill push do`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

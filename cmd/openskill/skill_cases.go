@@ -92,7 +92,7 @@ TIMEOUT, or that is another one when it is asked again is not written, and its c
 	}
 	flags := bindSettings(cmd, "data", "state", "python", "debug")
 	f := cmd.Flags()
-	f.Var(&word{&o.file, "FILE"}, "cases", "the cases; default: "+cases.FileName+" in the folder")
+	f.Var(&word{&o.file, "FILE"}, "cases", "cases file; default: "+cases.FileName+" in the folder")
 	f.Var(&word{&o.junit, "FILE"}, "junit", "output file for a JUnit XML report")
 	f.BoolVar(&o.update, "update", false, "update the cases file with the current results")
 	f.BoolVar(&o.noFallback, "no-fallback", false, "omit the skill's fallback")
@@ -124,7 +124,7 @@ func (a *cli) testSkill(ctx context.Context, s *config.Settings, folder string, 
 	}
 	defer t.close()
 	if o.update && t.second {
-		return failed(skill.ToolInvocationError, "nothing was written: only the fallback can answer here (%s)", t.missing)
+		return failed(skill.ToolInvocationError, "nothing was written: only the fallback runs here (%s)", t.missing)
 	}
 	r, err := t.callCases(ctx, file.list, !o.noFallback)
 	if err != nil {
@@ -137,7 +137,7 @@ func (a *cli) testSkill(ctx context.Context, s *config.Settings, folder string, 
 	}
 	if o.junit != "" {
 		if err := writeJUnit(o.junit, r); err != nil {
-			return hostFailed(fmt.Errorf("%s cannot be written: %w", quote(o.junit), plain(err)))
+			return hostFailed(fmt.Errorf("cannot write %s: %w", quote(o.junit), plain(err)))
 		}
 	}
 	if o.asJSON {
@@ -169,7 +169,7 @@ func (a *cli) readCases(folder, file string) (*caseFile, error) {
 	case errors.Is(err, os.ErrNotExist) && file == "":
 		return nil, usage("%s has no %s; openskill skill test --help shows what is in one", quote(folder), cases.FileName)
 	case err != nil:
-		return nil, usage("%s cannot be read: %v", quote(name), plain(err))
+		return nil, usage("cannot read %s: %v", quote(name), plain(err))
 	}
 	list, problems := cases.Parse(b)
 	if len(problems) == 0 {
@@ -257,11 +257,11 @@ func (t *trial) update(ctx context.Context, file *caseFile, r *caseReport) error
 			return hostFailed(err)
 		}
 		if again := t.call(ctx, t.main, c.Input, c.Limits); len(now.Compare(again)) > 0 {
-			o.Kept = "asked again it answers otherwise"
+			o.Kept = "its answer is not repeatable"
 			continue
 		}
 		if now, err := cases.Write(text, now); err != nil {
-			o.Kept = skill.CleanText("it cannot be written: "+err.Error(), 300)
+			o.Kept = skill.CleanText("cannot write it: "+err.Error(), 300)
 		} else {
 			text, o.Updated, o.Stderr = now, true, ""
 			o.Passed = o.Fallback == nil || len(o.Fallback.Differences) == 0
@@ -277,14 +277,14 @@ func (t *trial) update(ctx context.Context, file *caseFile, r *caseReport) error
 	// What a link leads to is written, and keeps who may read it.
 	name, err := filepath.EvalSymlinks(file.name)
 	if err != nil {
-		return hostFailed(fmt.Errorf("%s cannot be written: %w", quote(file.name), plain(err)))
+		return hostFailed(fmt.Errorf("cannot write %s: %w", quote(file.name), plain(err)))
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return hostFailed(fmt.Errorf("%s cannot be written: %w", quote(file.name), plain(err)))
+		return hostFailed(fmt.Errorf("cannot write %s: %w", quote(file.name), plain(err)))
 	}
 	if there, err := readFile(name, cases.MaxFile); err != nil || !bytes.Equal(there, file.text) {
-		return failed(skill.Conflict, "nothing was written: somebody has changed %s meanwhile", quote(file.name))
+		return failed(skill.Conflict, "nothing was written: %s changed in the meantime", quote(file.name))
 	}
 	return place(text, name, info.Mode().Perm())
 }

@@ -63,7 +63,7 @@ func (j *buildJob) outcome(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &ended):
-		return failed(skill.InvalidModule, "the sources do not build; what the compiler said stands above")
+		return failed(skill.InvalidModule, "the build failed; see the compiler's output above")
 	}
 	return hostFailed(err)
 }
@@ -111,7 +111,7 @@ func buildRust(ctx context.Context, j *buildJob) error {
 	var ended *exec.ExitError
 	switch {
 	case errors.As(err, &ended) && ctx.Err() == nil:
-		return failed(skill.InvalidModule, "the crates that the package names cannot be had; what cargo said stands above")
+		return failed(skill.InvalidModule, "cannot fetch the crates; see cargo's output above")
 	case err != nil:
 		return j.outcome(ctx, err)
 	}
@@ -243,7 +243,7 @@ func (j *buildJob) rustTarget(ctx context.Context) (string, error) {
 	if said, err := j.rustc(ctx, "--version").CombinedOutput(); err != nil && ctx.Err() == nil {
 		first, _, _ := strings.Cut(strings.TrimPrefix(string(said), "error: "), "\n")
 		first = strings.TrimSuffix(first, ".")
-		return "", noToolchain("rustc is installed and does not run: " + skill.CleanText(firstOf(first, err.Error()), 300) + "; with rustup, rustup default stable brings it")
+		return "", noToolchain("rustc is installed but does not run: " + skill.CleanText(firstOf(first, err.Error()), 300) + "; with rustup, run rustup default stable")
 	}
 	if _, err := exec.LookPath("rustup"); err == nil && j.run(ctx, nil, "rustup", "target", "add", target) == nil && has(target) {
 		return target, nil

@@ -114,7 +114,7 @@ func (a *cli) dev(ctx context.Context, s *config.Settings, folder string, o *dev
 		Tick: tick.C,
 	}
 	if err := loop.Run(ctx); err != nil {
-		return hostFailed(fmt.Errorf("%s cannot be watched: %w", quote(folder), plain(err)))
+		return hostFailed(fmt.Errorf("cannot watch %s: %w", quote(folder), plain(err)))
 	}
 	var e *exitError
 	if errors.As(context.Cause(ctx), &e) { // such as a standard output that nobody reads

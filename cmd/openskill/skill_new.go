@@ -47,7 +47,7 @@ of a-z, 0-9, _ and single -. Nothing that is there is replaced.
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		id, err := skill.ParseID(args[0])
 		if err != nil {
-			return usage("%s is no skill id: 1 to 64 of a-z, 0-9, _ and single -, beginning with a letter or digit", quote(args[0]))
+			return usage("invalid skill id %s: use 1 to 64 of a-z, 0-9, _ and single -, beginning with a letter or digit", quote(args[0]))
 		}
 		if !slices.Contains(scaffold.Languages(), lang) {
 			return usage("--lang %s: want one of %s", quote(lang), all)
@@ -56,7 +56,7 @@ of a-z, 0-9, _ and single -. Nothing that is there is replaced.
 		made.Files, err = scaffold.Write(made.Path, id, lang)
 		switch {
 		case errors.Is(err, scaffold.ErrThere):
-			return usage("%s is there already; nothing was changed", quote(made.Path))
+			return usage("%s exists; nothing was changed", quote(made.Path))
 		case err != nil:
 			return hostFailed(plain(err))
 		case asJSON:

@@ -88,7 +88,7 @@ memory. With --no-password it is not: whoever reads the file can sign as you.`,
 		}
 		for _, name := range []string{out, out + ".pub"} {
 			if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-				return usage("%s is there already; nothing was changed", quote(name))
+				return usage("%s exists; nothing was changed", quote(name))
 			}
 		}
 		made, err := a.keygen(out, &p)

@@ -95,7 +95,7 @@ func (a *cli) fillTrial(ctx context.Context, s *config.Settings, folder string, 
 	defer stop()
 	t.main.Prepare(ctx, t.id)
 	if err := t.main.Ready(t.id); err != nil && t.skill.Fallback != nil {
-		t.second, t.missing = true, "it ran the cases itself, because "+skill.CleanText(reason(err), 300)
+		t.second, t.missing = true, "it ran the cases, because "+skill.CleanText(reason(err), 300)
 		return nil
 	}
 	if !fallback {

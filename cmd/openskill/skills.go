@@ -177,7 +177,7 @@ func (a *cli) find(flags *settingsFlags, name string) (*skill.Descriptor, error)
 	s, err := r.Get(skill.ID(name), "")
 	if err != nil {
 		a.problems(r.Problems())
-		return nil, failed(skill.NotFound, "there is no skill %s, and no folder of that name with a skill.yaml; openskill skills list shows those that there are", quote(name))
+		return nil, failed(skill.NotFound, "skill %s not found, nor a folder of that name with a skill.yaml; list skills with openskill skills list", quote(name))
 	}
 	return &s.Descriptor, nil
 }

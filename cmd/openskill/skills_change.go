@@ -102,7 +102,7 @@ enabled over HTTP.`,
 	}
 	act := (*catalogue.Definitions).Enable
 	if !enable {
-		cmd.Use, cmd.Short = "disable SKILL…", "Stops skills of the operator from being called"
+		cmd.Use, cmd.Short = "disable SKILL…", "Disable skills of the operator"
 		cmd.Long = `Stops skills from being called, whatever their files say. Every host on the database
 has it within two seconds; calls under way go on. Uploaded skills are disabled over
 HTTP.`
@@ -195,7 +195,7 @@ cost_metadata or is_enabled, with commas between them.`,
 			return err
 		}
 		if len(change) == 0 {
-			return usage("nothing is to be changed; name --description, --rate-limit, --tokens, --duration-ms or --reset")
+			return usage("nothing to change; set --description, --rate-limit, --tokens, --duration-ms or --reset")
 		}
 		b, err := json.Marshal(change)
 		if err != nil {
@@ -223,7 +223,7 @@ func resetIn(change map[string]any, reset string) error {
 	}
 	for name := range strings.SplitSeq(reset, ",") {
 		if !slices.Contains([]string{"description", "cost_metadata", "is_enabled"}, name) {
-			return usage("--reset %s: there are description, cost_metadata and is_enabled", quote(name))
+			return usage("--reset %s: use description, cost_metadata or is_enabled", quote(name))
 		}
 		if _, set := change[name]; set {
 			return usage("%s is both changed and reset", name)
@@ -308,9 +308,9 @@ func (a *cli) readEntry(name string) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(from, maxEntry+1))
 	switch {
 	case err != nil:
-		return nil, hostFailed(fmt.Errorf("the definition cannot be read: %w", err))
+		return nil, hostFailed(fmt.Errorf("cannot read the definition: %w", err))
 	case len(b) > maxEntry:
-		return nil, usage("the definition has more than %d bytes", maxEntry)
+		return nil, usage("the definition is too large; the limit is %d bytes", maxEntry)
 	}
 	return b, nil
 }

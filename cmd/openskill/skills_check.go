@@ -137,7 +137,7 @@ func preflightOptions(store *runtimes.Store, runner skill.Runner, state string) 
 func preflightFolder(ctx context.Context, folder string, o *preflight.Options) (*preflight.Report, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return nil, usage("%s cannot be read: %v", quote(folder), plain(err))
+		return nil, usage("cannot read %s: %v", quote(folder), plain(err))
 	}
 	defer root.Close()
 	r, err := preflight.Check(ctx, root, o)
@@ -166,7 +166,7 @@ func (a *cli) preflights(all *preflights, quiet bool) error {
 		run, differ, cannot = run+r, differ+d, cannot+c
 	}
 	if run+differ+cannot == 0 {
-		return a.print("there are no scripts in %d folders\n", len(all.Folders))
+		return a.print("no scripts in %d folders\n", len(all.Folders))
 	}
 	if err := a.print("%s\n", t.String()); err != nil {
 		return err

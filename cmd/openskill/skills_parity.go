@@ -46,7 +46,7 @@ The exit code is 1 if a case differs, or if its native run did not end by itself
 		Args: takes(1, 1),
 	}
 	flags := bindSettings(cmd, "state", "python")
-	cmd.Flags().Var(&word{&cases, "FILE"}, "cases", "the cases, in YAML or JSON")
+	cmd.Flags().Var(&word{&cases, "FILE"}, "cases", "cases file, in YAML or JSON")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
@@ -57,7 +57,7 @@ The exit code is 1 if a case differs, or if its native run did not end by itself
 		}
 		text, err := readFile(cases, parity.MaxBytes)
 		if err != nil {
-			return usage("--cases %s cannot be read: %v", quote(cases), plain(err))
+			return usage("cannot read --cases %s: %v", quote(cases), plain(err))
 		}
 		list, err := parity.Parse(text)
 		if err != nil {

@@ -72,12 +72,12 @@ func (a *cli) toTrust(ctx context.Context, s *config.Settings, name skill.ID, wa
 	for _, at := range folders {
 		is, err := manifest.Digest(at)
 		if err != nil {
-			return "", "", failed(skill.InvalidManifest, "the folder %s cannot be trusted: %s", at, plain(err))
+			return "", "", failed(skill.InvalidManifest, "cannot trust the folder %s: %s", at, plain(err))
 		}
 		origin := origins.Of(at, skill.Trusted, func() string { return is })
 		switch {
 		case origin.Changed:
-			return "", "", failed(skill.Conflict, "the folder %s was changed since it was pulled: take it back with openskill skill pull --locked, or take it out of openskill.lock and trust it as it is", at)
+			return "", "", failed(skill.Conflict, "the folder %s changed since it was pulled: restore it with openskill skill pull --locked, or remove it from openskill.lock and trust it", at)
 		case origin.Trust == skill.Trusted:
 			own = at
 		default:
@@ -89,13 +89,13 @@ func (a *cli) toTrust(ctx context.Context, s *config.Settings, name skill.ID, wa
 	case found[wanted] != "":
 		return found[wanted], wanted, nil
 	case len(all) > 0 && wanted != "":
-		return "", "", failed(skill.Conflict, "%s has the digest %s now, and not the one of --digest: look at what changed", name, strings.Join(all, " or "))
+		return "", "", failed(skill.Conflict, "%s has the digest %s, not that of --digest: check what changed", name, strings.Join(all, " or "))
 	case len(all) == 1:
 		return found[all[0]], all[0], nil
 	case len(all) > 1:
 		return "", "", failed(skill.Conflict, "there are %d folders of %s with different files: name the one to trust with --digest, %s", len(all), name, strings.Join(all, " or "))
 	case own != "":
-		return "", "", failed(skill.Conflict, "%s in %s is trusted already: it was not pulled, or its publisher is trusted", name, own)
+		return "", "", failed(skill.Conflict, "%s in %s is already trusted: it was not pulled, or its publisher is trusted", name, own)
 	}
 	return "", "", failed(skill.NotFound, "skill %s not found; list skills with openskill skills list and openskill agent-skills list", name)
 }

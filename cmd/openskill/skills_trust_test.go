@@ -55,7 +55,7 @@ func TestSkillsTrust(t *testing.T) {
 	write("main.py", "print('{}')\n")
 	write("SKILL.md", "---\nname: greet.bak\ndescription: D.\n---\n")
 	write(manifest.MarkFile, manifest.Mark)
-	says("a stranger's", run(0, "skills", "list"), "trusted skills only")
+	says("a stranger's", run(0, "skills", "list"), "only for trusted skills")
 	digest, err := manifest.Digest(folder)
 	if err != nil {
 		t.Fatal(err)
@@ -66,14 +66,14 @@ func TestSkillsTrust(t *testing.T) {
 	if err := os.Rename(filepath.Join(skills, "greet.bak"), folder); err != nil {
 		t.Fatal(err)
 	}
-	says("other files", run(exitFailed, "skills", "trust", "greet", "--digest", "sha256:0"), "look at what changed", digest)
+	says("other files", run(exitFailed, "skills", "trust", "greet", "--digest", "sha256:0"), "check what changed", digest)
 	says("trust", run(0, "skills", "trust", "greet", "--digest", digest), digest, "is trusted")
 	says("trusted", run(0, "skills", "list"), "cli:python", "trusted by name")
 	write("main.py", "print('other')\n")
-	says("changed", run(0, "skills", "list"), "trusted skills only")
+	says("changed", run(0, "skills", "list"), "only for trusted skills")
 	says("trust again", run(0, "skills", "trust", "greet"), "is trusted")
 	says("untrust", run(0, "skills", "untrust", "greet"), "not trusted by name any more")
-	says("untrusted", run(0, "skills", "list"), "trusted skills only")
+	says("untrusted", run(0, "skills", "list"), "only for trusted skills")
 	says("untrust again", run(exitFailed, "skills", "untrust", "greet"), "no skill is trusted by the name")
 	db, err := store.Open(t.Context(), store.Options{StateDir: state, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -100,5 +100,5 @@ func TestSkillsTrust(t *testing.T) {
 	if err := os.Remove(filepath.Join(folder, manifest.MarkFile)); err != nil {
 		t.Fatal(err)
 	}
-	says("the operator's own", run(exitFailed, "skills", "trust", "greet"), "is trusted already")
+	says("the operator's own", run(exitFailed, "skills", "trust", "greet"), "is already trusted")
 }

@@ -48,7 +48,7 @@ func (a *cli) admission(ctx context.Context, flags *settingsFlags, name string, 
 		defer archive.Close()
 	}
 	if err != nil {
-		return nil, usage("%s cannot be read: %v", quote(name), plain(err))
+		return nil, usage("cannot read %s: %v", quote(name), plain(err))
 	}
 	checked, err := admission.New(admission.Options{
 		Registry:   manifest.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires},

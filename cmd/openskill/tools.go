@@ -52,7 +52,7 @@ left out: the host checks every call against the skill's own schema.`,
 		}
 		list, left := tools.Join(own, tools.All(every(r))) // a skill never takes the place of ours
 		for _, name := range left {
-			a.say("openskill: the skill %s is left out: it has the name of a tool for Agent Skills", name)
+			a.say("openskill: the skill %s is omitted: a tool for Agent Skills has its name", name)
 		}
 		v, err := tools.Write(format, list)
 		if err != nil {

@@ -89,13 +89,13 @@ script reads by argparse; "partial" says that its parser was not followed to the
 		Args: takes(1, 1),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().Var(&word{&function, "NAME"}, "function", "as of import")
+	cmd.Flags().Var(&word{&function, "NAME"}, "function", "as in import")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"skills": […], "problems": […]}; with --arguments {"description": …, "input_schema": …}`)
-	cmd.Flags().BoolVar(&arguments, "arguments", false, "the schema of the script's command line")
+	cmd.Flags().BoolVar(&arguments, "arguments", false, "print the schema of the script's command line")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case arguments && function != "":
-			return usage("--arguments is of a script, and --function of a file of functions; give one of them")
+			return usage("use either --arguments (a script) or --function (a file of functions)")
 		case arguments:
 			return a.commandLine(cmd.Context(), flags, args[0], asJSON)
 		}
@@ -108,11 +108,11 @@ script reads by argparse; "partial" says that its parser was not followed to the
 func (a *cli) commandLine(ctx context.Context, flags *settingsFlags, file string, asJSON bool) error {
 	f, err := os.Open(file)
 	if err != nil {
-		return usage("%s cannot be read: %v", quote(file), plain(err))
+		return usage("cannot read %s: %v", quote(file), plain(err))
 	}
 	source, err := io.ReadAll(io.LimitReader(f, pysource.MaxSource+1))
 	if err = errors.Join(err, f.Close()); err != nil {
-		return usage("%s cannot be read: %v", quote(file), plain(err))
+		return usage("cannot read %s: %v", quote(file), plain(err))
 	}
 	var s *capability.Script
 	err = a.withPython(flags, func(_ *runtimes.Store, r skill.Runner, state string) error {
@@ -125,7 +125,7 @@ func (a *cli) commandLine(ctx context.Context, flags *settingsFlags, file string
 		case len(problems) > 0:
 			return failed(skill.InvalidArgument, "%s: %s", quote(file), problems[0])
 		case s == nil:
-			return failed(skill.NotFound, "%s has no parser of argparse that could be followed", quote(file))
+			return failed(skill.NotFound, "%s has no argparse parser that can be followed", quote(file))
 		}
 		return nil
 	})
@@ -136,7 +136,7 @@ func (a *cli) commandLine(ctx context.Context, flags *settingsFlags, file string
 		return a.printJSON(s)
 	}
 	if s.Partial {
-		a.say("openskill: the parser was not followed to its end; it may take more")
+		a.say("openskill: the parser was not followed to its end; it may accept more")
 	}
 	return a.print("%s\n", indented(s.Input))
 }

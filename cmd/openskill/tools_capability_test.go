@@ -90,16 +90,16 @@ func TestCapabilityImport(t *testing.T) {
 	if _, said := run(1, "capability", "show", bad, "--state", state); !strings.Contains(said, "bad.py:1: the parameter callback of f cannot be given") {
 		t.Errorf("%s", said)
 	}
-	if _, said := run(2, "capability", "show", filepath.Join(out, "nope.py"), "--state", state); !strings.Contains(said, "there is no such file") {
+	if _, said := run(2, "capability", "show", filepath.Join(out, "nope.py"), "--state", state); !strings.Contains(said, "file not found") {
 		t.Errorf("%s", said)
 	}
-	if _, said := run(1, "capability", "import", registry, "--function", "nope", "--out", out, "--state", state); !strings.Contains(said, "there is no capability nope") {
+	if _, said := run(1, "capability", "import", registry, "--function", "nope", "--out", out, "--state", state); !strings.Contains(said, "capability not found: nope") {
 		t.Errorf("%s", said)
 	}
 	if err := os.WriteFile(filepath.Join(out, "word_counts", "skill.yaml"), []byte("# by hand"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, said := run(1, "capability", "import", registry, "--function", "word_counts", "--out", out, "--state", state); !strings.Contains(said, "was not made of a function") {
+	if _, said := run(1, "capability", "import", registry, "--function", "word_counts", "--out", out, "--state", state); !strings.Contains(said, "was not generated") {
 		t.Errorf("%s", said)
 	}
 }

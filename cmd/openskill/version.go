@@ -65,7 +65,7 @@ the sums of go.sum. Licences are not recorded there, so that it names none.`,
 				return nil
 			}
 			if of != "" {
-				return usage("--of goes with --sbom")
+				return usage("--of needs --sbom")
 			}
 			v := version()
 			if asJSON {
@@ -81,7 +81,7 @@ the sums of go.sum. Licences are not recorded there, so that it names none.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&sbom, "sbom", false, "print a bill of materials, in JSON")
+	cmd.Flags().BoolVar(&sbom, "sbom", false, "print a bill of materials as JSON")
 	cmd.Flags().Var(&word{&of, "FILE"}, "of", "other openskill binary to inspect, also for another machine")
 	cmd.MarkFlagsMutuallyExclusive("json", "sbom")
 	return cmd

@@ -31,7 +31,7 @@ func (a *Admission) Again(ctx context.Context, s *manifest.Skill) (*Report, erro
 	case ctx.Err() != nil:
 		return nil, w.told(ctx.Err(), nil)
 	default:
-		return nil, &skill.Error{Op: "upload.Again", Code: skill.Internal, Message: "the host could not read the files of this version", Err: err}
+		return nil, &skill.Error{Op: "upload.Again", Code: skill.Internal, Message: "the host cannot read the files of this version", Err: err}
 	}
 	return w.report, nil
 }

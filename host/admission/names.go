@@ -21,7 +21,7 @@ import (
 func (t *tree) clean(raw string) (name string, folder bool, err error) {
 	if raw == "." || raw == "./" {
 		if t.claimedRoot {
-			return "", false, reject(raw, "the entry is there twice")
+			return "", false, reject(raw, "duplicate entry")
 		}
 		t.claimedRoot = true
 		return "", true, nil
@@ -39,7 +39,7 @@ func (t *tree) wrong(name string) string {
 	case name == "":
 		return "the name is empty"
 	case len(name) > t.o.MaxPath:
-		return fmt.Sprintf("the path has %d bytes; at most %d are accepted", len(name), t.o.MaxPath)
+		return fmt.Sprintf("the path is too long: %d bytes, the limit is %d", len(name), t.o.MaxPath)
 	case !utf8.ValidString(name):
 		return "the name is not valid UTF-8"
 	case strings.HasPrefix(name, "/"):
@@ -47,26 +47,26 @@ func (t *tree) wrong(name string) string {
 	case strings.Contains(name, `\`):
 		return "the name has a backslash; folders are separated by /"
 	case strings.Contains(name, ":"):
-		return "the name has a colon, which is a drive or a stream on some systems"
+		return "the name has a colon, which means a drive or stream on some systems"
 	case strings.ContainsFunc(name, unseen):
-		return "the name has a control character or an invisible one"
+		return "the name has a control or invisible character"
 	}
 	parts := strings.Split(name, "/")
 	if len(parts) > t.o.MaxDepth {
-		return fmt.Sprintf("the path has %d parts; at most %d are accepted", len(parts), t.o.MaxDepth)
+		return fmt.Sprintf("the path has too many parts: %d, the limit is %d", len(parts), t.o.MaxDepth)
 	}
 	for _, part := range parts {
 		switch {
 		case part == "":
 			return "the name has an empty part"
 		case part == "." || part == "..":
-			return "the name has a part " + part + "; names must not lead anywhere else"
+			return "the name has a part " + part + "; names must stay inside the folder"
 		case len(part) > t.o.MaxName:
-			return fmt.Sprintf("a part of the name has %d bytes; at most %d are accepted", len(part), t.o.MaxName)
+			return fmt.Sprintf("a part of the name is too long: %d bytes, the limit is %d", len(part), t.o.MaxName)
 		case strings.HasSuffix(part, ".") || strings.HasSuffix(part, " ") || strings.HasPrefix(part, " "):
 			return "a part of the name begins or ends with a space, or ends with a dot, which some systems drop"
 		case device(part):
-			return "a part of the name is that of a device on some systems"
+			return "a part of the name is a device name on some systems"
 		}
 	}
 	return ""
@@ -139,11 +139,11 @@ func (t *tree) claimOne(key, name, entry string, folder, listed bool) error {
 	if n, taken := t.seen[key]; taken {
 		switch {
 		case n.name != name:
-			return reject(entry, "%s and %s differ only in case or in the form of their characters, and would be one file on some systems", show(n.name), show(name))
+			return reject(entry, "%s and %s differ only in case or character composition and would be one file on some systems", show(n.name), show(name))
 		case n.folder != folder:
-			return reject(entry, "%s is a file and a folder", show(name))
+			return reject(entry, "%s is both a file and a folder", show(name))
 		case listed && n.listed:
-			return reject(entry, "the entry is there twice")
+			return reject(entry, "duplicate entry")
 		}
 		n.listed = n.listed || listed
 		return nil

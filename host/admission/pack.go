@@ -45,7 +45,7 @@ func pack(w io.Writer, folder string, leave func(name string, folder bool) bool,
 			return nil
 		}
 		if !d.Type().IsRegular() {
-			return fmt.Errorf("%s is a link or a special file; a skill's folder holds only files and folders", show(name))
+			return fmt.Errorf("%s is a link or special file; only files and folders are accepted", show(name))
 		}
 		if files++; files > most {
 			return fmt.Errorf("the folder has more than %d files", most)

@@ -130,11 +130,11 @@ func (r *Report) read(s *manifest.Skill, grant func(*manifest.Skill) skill.Permi
 	gets := r.Gets.Limits.Fields()
 	for i, asked := range r.Asks.Limits.Fields() {
 		if most := *gets[i].Value; most < *asked.Value {
-			r.warn(fmt.Sprintf("limits.%s: %d is asked, and %d is the most that this host gives", asked.Name, *asked.Value, most))
+			r.warn(fmt.Sprintf("limits.%s: %d is above the host's maximum of %d", asked.Name, *asked.Value, most))
 		}
 	}
 	if !reflect.DeepEqual(r.Asks.Permissions, r.Gets.Permissions) {
-		r.warn("permissions: not everything that is asked is granted by this host's operator")
+		r.warn("permissions: the operator of this host does not grant everything")
 	}
 }
 

@@ -58,7 +58,7 @@ type members struct {
 func (m *members) begin() error {
 	m.g.Multistream(false)
 	if len(m.g.Extra) > 0 {
-		return reject("", "the header of the compressed data has extra data, where another archive may be")
+		return reject("", "the gzip header has extra data, which could hide another archive")
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (m *members) next() error {
 		return err
 	}
 	if err := m.g.Reset(m.packed); err != nil {
-		return reject("", "there is something behind the compressed data")
+		return reject("", "unexpected data after the compressed data")
 	}
 	return m.begin()
 }
@@ -90,14 +90,14 @@ func (t *tree) tarEntry(h *tar.Header, from io.Reader) error {
 	}
 	for key := range h.PAXRecords {
 		if strings.HasPrefix(key, "GNU.sparse.") {
-			return reject(h.Name, "the entry is a sparse file; files are accepted whole")
+			return reject(h.Name, "sparse files are not accepted")
 		}
 		if h.Typeflag == tar.TypeXGlobalHeader && key != "comment" {
 			return reject("", "the archive has a global header that changes its entries (%s)", show(key))
 		}
 		// Where this and the header differ, readers do not agree where the entry ends.
 		if key == "size" {
-			return reject(h.Name, "the entry has its size in an extended header, which files of this size do not need")
+			return reject(h.Name, "the size is in an extended header, which is not accepted")
 		}
 	}
 	switch h.Typeflag {
@@ -189,7 +189,7 @@ func (s *stream) end() error {
 	for {
 		n, err := s.Read(buf)
 		if len(bytes.Trim(buf[:n], "\x00")) > 0 {
-			return reject("", "there is something behind the end of the tar")
+			return reject("", "unexpected data after the end of the tar")
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -199,7 +199,7 @@ func (s *stream) end() error {
 		}
 	}
 	if s.zeros < 1024 {
-		return reject("", "the tar is cut off: it has no end")
+		return reject("", "the tar is truncated: it has no end")
 	}
 	return nil
 }
@@ -230,7 +230,7 @@ func (h *heads) see(p []byte) error {
 		switch kind := h.head[156]; kind {
 		case tar.TypeXHeader, tar.TypeXGlobalHeader, tar.TypeGNULongName, tar.TypeGNULongLink:
 			if h.extended {
-				return reject("", "an entry has two extended headers, of which readers take different ones")
+				return reject("", "an entry has two extended headers, which readers interpret differently")
 			}
 			h.extended = kind != tar.TypeXGlobalHeader
 		default:
@@ -238,7 +238,7 @@ func (h *heads) see(p []byte) error {
 		}
 		size, ok := tarSize(h.head[124:136])
 		if !ok {
-			return reject("", "an entry has a size that is no number")
+			return reject("", "an entry has an invalid size")
 		}
 		h.skip = (size + 511) &^ 511
 	}

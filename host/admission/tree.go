@@ -123,9 +123,9 @@ func (t *tree) move(name string, f *os.File, size int64) error {
 func exactly(name string, n, size int64) error {
 	switch {
 	case n > size:
-		return reject(name, "the entry says that it has %d bytes, and has more", size)
+		return reject(name, "the entry has more than the %d bytes it announces", size)
 	case n < size:
-		return reject(name, "the entry says that it has %d bytes, and has %d", size, n)
+		return reject(name, "the entry announces %d bytes but has %d", size, n)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func damaged(name string, err error) error {
 	if errors.As(err, &host) || errors.As(err, &told) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return reject(name, "the archive is damaged or cut off here: %s", skill.CleanText(err.Error(), 120))
+	return reject(name, "the archive is damaged or truncated here: %s", skill.CleanText(err.Error(), 120))
 }
 
 // makeFolder makes a folder and those above it.

@@ -157,7 +157,7 @@ func (s *Source) check() error {
 	}
 	return &skill.Error{
 		Op: "upload.Admit", Code: skill.InvalidArgument,
-		Message: "an upload is either an archive, or a module with its manifest",
+		Message: "invalid upload: send either an archive, or a module with its manifest",
 	}
 }
 
@@ -284,7 +284,7 @@ func (w *work) archive(f *os.File) error {
 	case strings.HasPrefix(string(head), "\x1f\x8b"):
 		err = w.tree.untar(f, size)
 	default:
-		return reject("", "the file is neither a zip nor a tar.gz by its first bytes; those two are accepted")
+		return reject("", "the file is neither a zip nor a tar.gz")
 	}
 	if err != nil {
 		return err
@@ -325,7 +325,7 @@ func (w *work) manifested() error {
 	}
 	return &refusalError{
 		File: manifest.ManifestFile, Code: skill.InvalidManifest,
-		Message: "there is no skill.yaml at the top of the archive, nor in the one folder that holds everything",
+		Message: "skill.yaml not found at the top of the archive or in its single folder",
 	}
 }
 
@@ -343,7 +343,7 @@ func (w *work) module(src Source) error {
 	if !target.Kind.OwnModule() {
 		return &refusalError{
 			File: manifest.ManifestFile, Code: skill.InvalidManifest,
-			Message: fmt.Sprintf("a module is sent with a manifest of type wasm and runtime wasi or extism; this one says %s: send the skill as an archive", target.Kind),
+			Message: fmt.Sprintf("a module needs a manifest of type wasm and runtime wasi or extism, not %s: send the skill as an archive", target.Kind),
 		}
 	}
 	if err := w.put(manifest.ManifestFile, strings.NewReader(string(src.Manifest)), int64(len(src.Manifest))); err != nil {
@@ -378,7 +378,7 @@ func (w *work) sent(f *os.File, what string) (int64, error) {
 		return 0, err
 	}
 	if info.Size() > w.o.MaxArchive {
-		return 0, &refusalError{Code: skill.PayloadTooLarge, Message: fmt.Sprintf("%s has %d bytes; at most %d are accepted", what, info.Size(), w.o.MaxArchive)}
+		return 0, &refusalError{Code: skill.PayloadTooLarge, Message: fmt.Sprintf("%s is too large: %d bytes, the limit is %d", what, info.Size(), w.o.MaxArchive)}
 	}
 	return info.Size(), nil
 }
@@ -438,9 +438,9 @@ func (w *work) told(err, left error) error {
 	case errors.As(err, &e):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return &skill.Error{Op: "upload.Admit", Code: skill.Timeout, Message: "the upload was not admitted in time", Err: err}
+		return &skill.Error{Op: "upload.Admit", Code: skill.Timeout, Message: "the check of the upload timed out", Err: err}
 	case errors.Is(err, context.Canceled):
-		return &skill.Error{Op: "upload.Admit", Code: skill.Cancelled, Message: "the upload was given up by its sender", Err: err}
+		return &skill.Error{Op: "upload.Admit", Code: skill.Cancelled, Message: "the client disconnected during the upload", Err: err}
 	}
-	return &skill.Error{Op: "upload.Admit", Code: skill.Internal, Message: "the host could not store the upload", Err: errors.Join(err, left)}
+	return &skill.Error{Op: "upload.Admit", Code: skill.Internal, Message: "the host cannot store the upload", Err: errors.Join(err, left)}
 }

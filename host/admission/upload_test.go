@@ -112,7 +112,7 @@ func TestModule(t *testing.T) {
 		"a broken manifest":  {"id: [", module, skill.InvalidManifest, "skill.yaml"},
 		"a script":           {string(admissiontest.Manifest("up", "1.0.0")), module, skill.InvalidManifest, "archive"},
 		"entry leads out":    {fmt.Sprintf(wasmManifest, "../up.wasm"), module, skill.InvalidManifest, "entry"},
-		"entry and manifest": {fmt.Sprintf(wasmManifest, "skill.yaml"), module, skill.ArchiveRejected, "twice"},
+		"entry and manifest": {fmt.Sprintf(wasmManifest, "skill.yaml"), module, skill.ArchiveRejected, "duplicate"},
 		"entry of a twin":    {fmt.Sprintf(wasmManifest, "SKILL.yaml"), module, skill.ArchiveRejected, "differ only"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -438,7 +438,7 @@ func TestReport(t *testing.T) {
 	}}.Bytes())
 	refused := reportOf(t, err)
 	want := "refused\n" +
-		"skill.yaml:1: INVALID_MANIFEST: \"Up\" is no skill id"
+		"skill.yaml:1: INVALID_MANIFEST: invalid skill id \"Up\""
 	if text := refused.Text(); !strings.HasPrefix(text, want) || !strings.Contains(text, "skill.yaml:3: INVALID_MANIFEST: ") {
 		t.Errorf("got\n%s", text)
 	}

@@ -94,7 +94,7 @@ type zipReader struct {
 // at reads n bytes that the archive must have.
 func (z *zipReader) at(offset int64, n int) ([]byte, error) {
 	if offset < 0 || offset+int64(n) > z.size {
-		return nil, reject("", "the zip is damaged or cut off")
+		return nil, reject("", "the zip is damaged or truncated")
 	}
 	b := make([]byte, n)
 	if _, err := z.from.ReadAt(b, offset); err != nil && !errors.Is(err, io.EOF) {
@@ -128,9 +128,9 @@ func (z *zipReader) end() ([]byte, int64, error) {
 	case found >= 0:
 		return tail[found : found+zipEndSize], z.size - n + int64(found), nil
 	case signatures > 0:
-		return nil, 0, reject("", "there is something behind the end of the zip")
+		return nil, 0, reject("", "unexpected data after the end of the zip")
 	default:
-		return nil, 0, reject("", "the zip is cut off: it has no end record")
+		return nil, 0, reject("", "the zip is truncated: it has no end record")
 	}
 }
 
@@ -145,7 +145,7 @@ func (z *zipReader) none() error {
 	le := binary.LittleEndian
 	for i := 0; i+zipEndSize <= len(tail); i++ {
 		if le.Uint32(tail[i:]) == zipEnd && i+zipEndSize+int(le.Uint16(tail[i+20:])) == len(tail) {
-			return reject("", "the archive is a zip too, by its end")
+			return reject("", "the archive also ends like a zip")
 		}
 	}
 	return nil
@@ -165,17 +165,17 @@ func (z *zipReader) directory(t *tree) error {
 	size, start := int64(le.Uint32(end[12:])), int64(le.Uint32(end[16:]))
 	switch {
 	case int(le.Uint16(end[8:])) != count:
-		return reject("", "the zip's end record disagrees with itself")
+		return reject("", "the zip's end record is inconsistent")
 	case count == 0:
 		return reject("", "the zip is empty")
 	case count == 0xffff || size == 0xffffffff || start == 0xffffffff:
-		return reject("", "the zip is a zip64, which archives of this size do not need")
+		return reject("", "zip64 is not accepted for archives of this size")
 	case count > 2*t.o.MaxFiles:
 		return reject("", "the archive has more than %d entries", 2*t.o.MaxFiles)
 	case size > maxDirectory:
 		return reject("", "the zip's directory has more than %d bytes", maxDirectory)
 	case start+size != endsAt:
-		return reject("", "the zip's directory does not stand right before its end: something is before, between or behind")
+		return reject("", "the zip's directory is not right before its end: unexpected data")
 	}
 	dir, err := z.at(start, int(size))
 	if err != nil {
@@ -184,7 +184,7 @@ func (z *zipReader) directory(t *tree) error {
 	// Some readers look for a zip64's end before the end of every zip, and take the
 	// directory that it names; the comment of the last entry is a place to put one.
 	if n := len(dir) - zipLocatorSize; n >= 0 && le.Uint32(dir[n:]) == zipLocator64 {
-		return reject("", "the zip ends as a zip64 too, which archives of this size do not need")
+		return reject("", "the zip also ends like a zip64, which is not accepted")
 	}
 	z.dirStart = start
 	for range count {
@@ -225,7 +225,7 @@ func (z *zipReader) add(t *tree, b []byte) (int, error) {
 	case e.flags&flagEncrypted != 0:
 		return 0, reject(e.raw, "the entry is encrypted")
 	case e.flags&^(flagLevel|flagDescriptor|flagUTF8) != 0:
-		return 0, reject(e.raw, "the entry uses a feature of zip that is not accepted (flags %#04x)", e.flags)
+		return 0, reject(e.raw, "the entry uses an unsupported zip feature (flags %#04x)", e.flags)
 	case e.method != methodStored && e.method != methodDeflate:
 		return 0, reject(e.raw, "the entry is compressed by method %d; stored and deflate are accepted", e.method)
 	case e.method == methodStored && e.packed != e.size:
@@ -251,7 +251,7 @@ func (z *zipReader) add(t *tree, b []byte) (int, error) {
 }
 
 func rejectZip64(name string) error {
-	return reject(name, "the entry is a zip64 one, which archives of this size do not need")
+	return reject(name, "zip64 entries are not accepted for archives of this size")
 }
 
 // checkExtra looks at the extra data of an entry, in the directory or before its data:
@@ -327,7 +327,7 @@ func (z *zipReader) layout() error {
 		case e.offset < next:
 			return reject(e.raw, "the entry overlaps the one before it")
 		case e.offset > next:
-			return reject(e.raw, "there are bytes before the entry that belong to none")
+			return reject(e.raw, "unexpected data before the entry")
 		}
 		limit := z.dirStart
 		if i+1 < len(z.entries) {
@@ -339,7 +339,7 @@ func (z *zipReader) layout() error {
 		}
 	}
 	if next != z.dirStart {
-		return reject("", "there are bytes before the zip's directory that belong to no entry")
+		return reject("", "unexpected data before the zip's directory")
 	}
 	return nil
 }
@@ -353,10 +353,10 @@ func (z *zipReader) local(e *zipEntry, limit int64) (int64, error) {
 	}
 	le := binary.LittleEndian
 	if le.Uint32(b) != zipLocal {
-		return 0, reject(e.raw, "there is no entry where the directory has it")
+		return 0, reject(e.raw, "no entry at the place that the directory names")
 	}
 	nameLen, extraLen := int(le.Uint16(b[26:])), int(le.Uint16(b[28:]))
-	lies := reject(e.raw, "the entry's own header disagrees with the zip's directory")
+	lies := reject(e.raw, "the entry's header does not match the zip's directory")
 	if nameLen != len(e.raw) {
 		return 0, lies
 	}
@@ -405,7 +405,7 @@ func (z *zipReader) local(e *zipEntry, limit int64) (int64, error) {
 		return 0, err
 	}
 	if !bytes.Equal(got, want) {
-		return 0, reject(e.raw, "what stands behind the entry's data disagrees with the zip's directory")
+		return 0, reject(e.raw, "the data descriptor does not match the zip's directory")
 	}
 	return e.dataEnds + int64(len(want)), nil
 }
@@ -436,7 +436,7 @@ func (z *zipReader) extract(t *tree, e *zipEntry) error {
 	}
 	switch _, err := packed.Peek(1); {
 	case err == nil:
-		return reject(e.raw, "there is something behind the entry's compressed data")
+		return reject(e.raw, "unexpected data after the entry's compressed data")
 	case !errors.Is(err, io.EOF):
 		return err
 	}

@@ -138,7 +138,7 @@ func reason(err error) string {
 }
 
 func cancelled(err error) error {
-	return &skill.Error{Op: "agentskills", Code: skill.Cancelled, Message: "the caller has left", Err: err}
+	return &skill.Error{Op: "agentskills", Code: skill.Cancelled, Message: "the client disconnected", Err: err}
 }
 
 // sized gives a number of bytes for a person.

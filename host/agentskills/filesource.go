@@ -259,7 +259,7 @@ func (f *FileSource) again(s *FileSkill) (now *FileSkill, problem string) {
 		return k.skill, ""
 	}
 	if len(k.skipped) == 0 {
-		return nil, "it cannot be read"
+		return nil, "cannot be read"
 	}
 	p := k.skipped[0]
 	p.File = filepath.Base(p.File) // callers are told no path of the host

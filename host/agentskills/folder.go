@@ -148,7 +148,7 @@ func list(r *os.Root, dir string, most int) (*entries, error) {
 			in.links = append(in.links, p, target)
 			in.refused[p] = "is a symbolic link"
 		case !d.Type().IsRegular():
-			in.refused[p] = "is no regular file"
+			in.refused[p] = "is not a regular file"
 		default:
 			if in.sizes[p] = info.Size(); info.Size() > maxHashed {
 				in.large = append(in.large, large{p, info.Size(), info.ModTime().UnixNano()})
@@ -243,7 +243,7 @@ func (s *FileSkill) fill(in *entries, o *FileOptions, remark func(string, ...any
 	}
 }
 
-var errNotRegular = errors.New("must be a regular file, not a link, a folder or a device")
+var errNotRegular = errors.New("must be a regular file, not a link, folder or device")
 
 // errHardLink says that a file's other name may be in another folder.
 var errHardLink = errors.New("is a hard link: the file has another name elsewhere")

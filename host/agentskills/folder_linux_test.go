@@ -24,7 +24,7 @@ func TestPipes(t *testing.T) {
 	go func() {
 		defer close(done)
 		list := skillsOf(t, src)
-		if len(list) != 1 || len(src.Problems()) != 1 || !strings.Contains(src.Problems()[0].Message, "no regular file") {
+		if len(list) != 1 || len(src.Problems()) != 1 || !strings.Contains(src.Problems()[0].Message, "not a regular file") {
 			t.Errorf("%v %v", namesOf(list), src.Problems())
 			return
 		}

@@ -546,7 +546,7 @@ func TestTooManyFiles(t *testing.T) {
 		t.Error(err)
 	}
 	in := entries{files: make([]string, manifest.MaxFiles+1)}
-	if _, err := in.digest(r); err == nil || !strings.Contains(err.Error(), "more than 10000 files") {
+	if _, err := in.digest(r); err == nil || !strings.Contains(err.Error(), "the limit is 10000") {
 		t.Error(err)
 	}
 }

@@ -43,7 +43,7 @@ type Frontmatter struct {
 // nothing.
 func (f *Frontmatter) Problems() (list []string) {
 	if !skill.ValidAgentSkillName(f.Name) {
-		list = append(list, safeyaml.Quote(f.Name)+" is no skill name: 1 to 64 of a-z, 0-9 and single -, with none at its ends")
+		list = append(list, safeyaml.Quote(f.Name)+" is not a valid skill name: use 1 to 64 of a-z, 0-9 and single -, with no - at its ends")
 	}
 	switch n := utf8.RuneCountInString(f.Description); {
 	case n == 0:
@@ -282,7 +282,7 @@ func (r *reader) rules(lines map[string]int) {
 		}
 	}
 	if line := lines["name"]; line > 0 && r.front.Name != r.folder && !r.told(line) {
-		r.remark(line, "the name is %s and the folder is %s; they must be the same", safeyaml.Quote(r.front.Name), safeyaml.Quote(r.folder))
+		r.remark(line, "the name %s and the folder %s must be equal", safeyaml.Quote(r.front.Name), safeyaml.Quote(r.folder))
 	}
 	if !skill.ValidAgentSkillName(r.front.Name) {
 		r.front.Name = nameOf(cmp.Or(r.front.Name, r.folder))
@@ -344,7 +344,7 @@ func (r *reader) metadata(n *yaml.Node) {
 			continue
 		}
 		m[k.Value] = string(b)
-		r.remark(r.at(k.Line), "metadata %s is no text, as the specification wants it; it is kept as JSON", safeyaml.Quote(k.Value))
+		r.remark(r.at(k.Line), "metadata %s is not text as the specification requires; it is stored as JSON", safeyaml.Quote(k.Value))
 	}
 	if len(m) > 0 {
 		r.front.Metadata = m

@@ -106,11 +106,11 @@ func TestFrontmatterProblems(t *testing.T) {
 		"empty description": {
 			"---\nname: demo\ndescription: \"  \"\n---\n", []string{"SKILL.md:3: description is empty"},
 		},
-		"name of another folder": {"---\nname: other\ndescription: D\n---\n", []string{`SKILL.md:2: the name is "other" and the folder is "demo"`}},
-		"capitals":               {"---\nname: Demo\ndescription: D\n---\n", []string{`SKILL.md:2: "Demo" is no skill name`}},
-		"hyphen at the end":      {"---\nname: demo-\ndescription: D\n---\n", []string{`SKILL.md:2: "demo-" is no skill name`}},
-		"two hyphens":            {"---\nname: de--mo\ndescription: D\n---\n", []string{`SKILL.md:2: "de--mo" is no skill name`}},
-		"underscore":             {"---\nname: de_mo\ndescription: D\n---\n", []string{`SKILL.md:2: "de_mo" is no skill name`}},
+		"name of another folder": {"---\nname: other\ndescription: D\n---\n", []string{`SKILL.md:2: the name "other" and the folder "demo"`}},
+		"capitals":               {"---\nname: Demo\ndescription: D\n---\n", []string{`SKILL.md:2: "Demo" is not a valid skill name`}},
+		"hyphen at the end":      {"---\nname: demo-\ndescription: D\n---\n", []string{`SKILL.md:2: "demo-" is not a valid skill name`}},
+		"two hyphens":            {"---\nname: de--mo\ndescription: D\n---\n", []string{`SKILL.md:2: "de--mo" is not a valid skill name`}},
+		"underscore":             {"---\nname: de_mo\ndescription: D\n---\n", []string{`SKILL.md:2: "de_mo" is not a valid skill name`}},
 		"65 letters":             {"---\nname: " + strings.Repeat("a", 65) + "\ndescription: D\n---\n", []string{`SKILL.md:2: "aaa`}},
 		"name as a number":       {"---\nname: 12\ndescription: D\n---\n", []string{"SKILL.md:2: name must be text; put it in quotes"}},
 		"description as a list":  {"---\nname: demo\ndescription: [a]\n---\n", []string{"SKILL.md:3: description must be text"}},
@@ -126,7 +126,7 @@ func TestFrontmatterProblems(t *testing.T) {
 		},
 		"a key twice":   {"---\nname: demo\nname: demo\ndescription: D\n---\n", []string{`SKILL.md:3: the key "name" appears twice; it is first set at line`}},
 		"an alias":      {"---\nname: &n demo\ndescription: *n\n---\n", []string{"SKILL.md:2: name is read as text, as if in quotes: anchors", "SKILL.md:3: description is read as text"}},
-		"invisible":     {"---\nname: demo\ndescription: \"a\u200bb\"\n---\n", []string{"SKILL.md:3: description is read as text, as if in quotes: the text holds the invisible or control character U+200B"}},
+		"invisible":     {"---\nname: demo\ndescription: \"a\u200bb\"\n---\n", []string{"SKILL.md:3: description is read as text, as if in quotes: the text has the invisible or control character U+200B"}},
 		"the first key": {"---\ndescription: Use when: asked\nname: demo\n---\n", []string{"SKILL.md:2: description is read as text, as if in quotes"}},
 		"a later key": {
 			"---\nname: demo\ndescription: D\nargument-hint: [a] [b]\n---\n",
@@ -150,10 +150,10 @@ func TestFrontmatterProblems(t *testing.T) {
 		},
 		"several": {
 			"---\nname: Demo\ndescription: \"\"\ncompatibility: \"\"\n---\n",
-			[]string{"SKILL.md:3: description is empty", "SKILL.md:4: compatibility is empty", `SKILL.md:2: "Demo" is no skill name`},
+			[]string{"SKILL.md:3: description is empty", "SKILL.md:4: compatibility is empty", `SKILL.md:2: "Demo" is not a valid skill name`},
 		},
-		"257 keys":      {"---\n" + manyKeys(257) + "---\n", []string{"SKILL.md:2: a map with 257 keys; at most 256 are accepted"}},
-		"over 64 KiB":   {"---\nname: demo\ndescription: " + strings.Repeat("x", safeyaml.MaxBytes) + "\n---\n", []string{whole + "the frontmatter has "}},
+		"257 keys":      {"---\n" + manyKeys(257) + "---\n", []string{"SKILL.md:2: a map has too many keys: 257, the limit is 256"}},
+		"over 64 KiB":   {"---\nname: demo\ndescription: " + strings.Repeat("x", safeyaml.MaxBytes) + "\n---\n", []string{whole + "the frontmatter is too large"}},
 		"over 256 KiB":  {good + strings.Repeat("x", MaxContent), []string{whole + "has 262"}},
 		"two documents": {"---\nname: demo\n...\nname: demo\ndescription: D\n---\n", []string{""}},
 	} {
@@ -240,7 +240,7 @@ func TestRemarks(t *testing.T) {
 	}
 	want := []string{
 		`SKILL.md:4: the key "version" is not of the specification and is ignored; it knows allowed-tools, compatibility, description, license, metadata, name, and metadata has room for others`,
-		`SKILL.md:6: metadata "openclaw" is no text, as the specification wants it; it is kept as JSON`,
+		`SKILL.md:6: metadata "openclaw" is not text as the specification requires; it is stored as JSON`,
 	}
 	if diff := cmp.Diff(want, lines(p.remarks)); diff != "" {
 		t.Error(diff)

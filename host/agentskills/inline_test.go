@@ -84,7 +84,7 @@ func TestInlineMistakes(t *testing.T) {
 		s    *InlineSkill
 		want string
 	}{
-		"a bad name":             {inline("Demo", "D"), "is no skill name"},
+		"a bad name":             {inline("Demo", "D"), "is not a valid skill name"},
 		"no description":         {inline("demo", ""), "description is empty"},
 		"too long":               {NewInline(Frontmatter{Name: "demo", Description: "D"}, strings.Repeat("x", MaxContent)), "more than"},
 		"two resources":          {good().AddResource("a", 1, "").AddResource("a", 2, ""), "two resources a"},

@@ -215,7 +215,7 @@ func (p *Provider) find(ctx context.Context, who skill.Principal, scope, name st
 		}
 		return nil, &skill.Error{
 			Op: "agentskills.find", Code: skill.NotFound, Subject: skill.CleanText(name, 80),
-			Message: skill.CleanText(fmt.Sprintf("there is no skill %q; %s", skill.CleanText(name, 80), offer(name, all, "there are none")), skill.MaxMessage),
+			Message: skill.CleanText(fmt.Sprintf("skill not found: %q; %s", skill.CleanText(name, 80), offer(name, all, "there are none")), skill.MaxMessage),
 		}
 	}
 	m := members[i]

@@ -137,7 +137,7 @@ func TestREQ007WhatIsLoadedIsAMessage(t *testing.T) {
 func TestREQ008NoSuchSkill(t *testing.T) {
 	t.Parallel()
 	r := call(t, provide(t, source(t, nil, withPDF(t)), nil), "load_skill", `{"skill_name": "pdf"}`)
-	if r.Success || r.Error.Code != skill.NotFound || r.Error.Message != `there is no skill "pdf"; did you mean pdf-processing?` {
+	if r.Success || r.Error.Code != skill.NotFound || r.Error.Message != `skill not found: "pdf"; did you mean pdf-processing?` {
 		t.Errorf("%+v", r.Error)
 	}
 }

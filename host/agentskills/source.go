@@ -82,7 +82,7 @@ func (a *aggregate) Skills(ctx context.Context) ([]Skill, error) {
 		}
 		if err != nil {
 			errs = append(errs, err)
-			a.log.Warn("a source of Agent Skills failed, and is left out", slog.Any("error", err))
+			a.log.Warn("a source of Agent Skills failed and is skipped", slog.Any("error", err))
 			continue
 		}
 		all = append(all, list...)

@@ -304,7 +304,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	b.shows("signin")
 	b.fill("#credential", "osk_wrong")
 	b.presses("Sign in")
-	b.waits(".problem", "not a valid API key")
+	b.waits(".problem", "Invalid API key")
 	b.fill("#credential", made["operator"].text)
 	b.presses("Sign in")
 	b.waits("h1", "Skills") // where it was asked for
@@ -328,11 +328,11 @@ func TestConsoleInABrowser(t *testing.T) {
 	}
 	b.open("/console/upload")
 	b.run("choose", chromedp.SetUploadFiles(chromedp.CSS("#archive"), []string{file}), chromedp.Click(`//form[.//input[@id="archive"]]//button`))
-	b.waits(".problem", "It was refused")
+	b.waits(".problem", "Refused")
 
 	// What was found in a version can be read again.
 	b.open("/console/skills/greeter/versions/1.0.0")
-	b.waits("#found", "What the check found")
+	b.waits("#found", "Admission report")
 	b.waits(".reasons code", "wasi_snapshot_preview1")
 	b.shows("version")
 
@@ -348,7 +348,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	b.fill(`[name="in.0"]`, "Ann")
 	b.fill(`[name="in.2"]`, "many")
 	b.presses("Run")
-	b.waits(".field .problem", "must be a number")
+	b.waits(".field .problem", "Enter a number")
 	b.fill(`[name="in.2"]`, "2")
 	b.presses("Run")
 	b.waits(".result pre", "from 1.1.0")
@@ -383,13 +383,13 @@ func TestConsoleInABrowser(t *testing.T) {
 	// Decisions.
 	b.open("/console/skills/greeter")
 	b.presses("Disable")
-	b.waits(".note.good", "cannot be called any more")
+	b.waits(".note.good", "can no longer be called")
 	if status, text := agent.ask(t, "POST", "/skills/greeter:invoke", "application/json", `{"input": {"name": "Bob"}}`); status == 200 {
 		t.Errorf("it is called all the same: %s", text)
 	}
 	b.run("enable", chromedp.Click(`//section[@aria-labelledby="decide"]//button[normalize-space()="Enable"]`))
 	b.waits(".note.good", "can be called now")
-	b.presses("Go back to the version before")
+	b.presses("Roll back")
 	b.waits(".note.good", "1.0.0 is current again")
 
 	// Chat, by rules.
@@ -422,7 +422,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	b.fill("#tenant", "acme")
 	b.run("scope", chromedp.Click(chromedp.CSS(`input[name="scope"][value="skills:read"]`)))
 	b.shows("keys")
-	b.presses("Make the key")
+	b.presses("Create key")
 	b.waits("#new-key", "osk_")
 	b.open("/console/settings")
 	b.waits("table", "OPENSKILL_AUTH")
@@ -455,7 +455,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	if _, err := keys.Revoke(t.Context(), made["operator"].id); err != nil {
 		t.Fatal(err)
 	}
-	b.waits("#live-state", "This view has ended")
+	b.waits("#live-state", "The live view ended")
 	b.open("/console/executions")
 	b.waits("h1", "Sign in")
 

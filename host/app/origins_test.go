@@ -171,7 +171,7 @@ func TestChangedPulledAgentSkillsAreLeftOut(t *testing.T) {
 	if got := reads(t, h, "greeter"); got != string(skill.NotFound) {
 		t.Errorf("its script: %s", got)
 	}
-	if !strings.Contains(m.log.String(), "was changed since it was pulled") {
+	if !strings.Contains(m.log.String(), "changed since it was pulled") {
 		t.Errorf("nobody was told: %s", m.log.String())
 	}
 }

@@ -206,7 +206,7 @@ func withoutCode(s *manifest.Skill, why string) *manifest.Skill {
 func (c *Definitions) define(d *Definition) *manifest.Skill {
 	s, missing, problems := manifest.Define(d.Manifest, c.o.Registry)
 	if s == nil || s.Descriptor.ID != d.Name {
-		why := "it is for another skill"
+		why := "the definition is for another skill"
 		if len(problems) > 0 {
 			why = problems[0].Message
 		}

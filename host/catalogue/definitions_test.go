@@ -296,7 +296,7 @@ func TestRefusedDefinitions(t *testing.T) {
 		entry string
 		want  skill.Code
 	}{
-		"no JSON":             {`name: x`, skill.InvalidArgument},
+		"not JSON":            {`name: x`, skill.InvalidArgument},
 		"a list":              {`[]`, skill.InvalidArgument},
 		"a key twice":         {`{"name": "a", "name": "b"}`, skill.InvalidArgument},
 		"nothing":             {`{}`, skill.InvalidManifest},
@@ -313,7 +313,7 @@ func TestRefusedDefinitions(t *testing.T) {
 		code(t, name, err, test.want)
 	}
 	for name, body := range map[string]string{
-		"no JSON": `x`, "nothing": `{}`, "an unknown key": `{"version": "2.0.0"}`, "a key twice": `{"is_enabled": true, "is_enabled": false}`,
+		"not JSON": `x`, "nothing": `{}`, "an unknown key": `{"version": "2.0.0"}`, "a key twice": `{"is_enabled": true, "is_enabled": false}`,
 		"no boolean": `{"is_enabled": "yes"}`, "an empty description": `{"description": " "}`, "a long one": `{"description": "` + strings.Repeat("d", 1025) + `"}`,
 		"an invisible letter": `{"description": "a\u200bb"}`, "no object": `{"cost_metadata": 7}`, "an empty object": `{"cost_metadata": {}}`,
 		"an unknown number": `{"cost_metadata": {"price": 1}}`, "half a token": `{"cost_metadata": {"estimated_tokens": 1.5}}`,

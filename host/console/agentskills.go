@@ -73,7 +73,7 @@ func (v *view) runScript() error {
 	switch text := strings.TrimSpace(d.Args); {
 	case strings.HasPrefix(text, "{") || strings.HasPrefix(text, "["):
 		if !json.Valid([]byte(text)) {
-			d.Wrong = "The arguments begin as JSON does, and are none."
+			d.Wrong = "The arguments look like JSON but are not valid JSON."
 		}
 		body["args"] = json.RawMessage(text)
 	case text != "":

@@ -52,7 +52,7 @@ func agentSkillsPage(f *frame, all []skill.AgentSkill, next string) templ.Compon
 				return templ_7745c5c3_Err
 			}
 			if len(all) == 0 {
-				templ_7745c5c3_Err = empty("No Agent Skills yet", "Put a folder with a SKILL.md where OPENSKILL_AGENT_SKILLS says; it is found within seconds.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = empty("No Agent Skills yet", "Put a folder with a SKILL.md into a folder of OPENSKILL_AGENT_SKILLS; it appears within seconds.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -286,12 +286,12 @@ func agentSkillPage(f *frame, d *agentSkillData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(d.Scripts) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"help\">It has no scripts.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"help\">No scripts.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else if !d.Call {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p class=\"help\">You have no scope to run its scripts.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p class=\"help\">You lack the scope to run its scripts.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -376,7 +376,7 @@ func agentSkillPage(f *frame, d *agentSkillData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "</textarea><p class=\"help\" id=\"args-help\">One a line, or JSON: a list, or an object of which each key becomes an option.</p><label for=\"input\">Standard input</label> <textarea id=\"input\" name=\"input\" rows=\"2\" class=\"code\" spellcheck=\"false\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "</textarea><p class=\"help\" id=\"args-help\">One per line, or JSON: a list, or an object whose keys become options.</p><label for=\"input\">Standard input</label> <textarea id=\"input\" name=\"input\" rows=\"2\" class=\"code\" spellcheck=\"false\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -499,7 +499,7 @@ func agentSkillPage(f *frame, d *agentSkillData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "</section><details class=\"card\"><summary>SKILL.md as it is</summary><pre tabindex=\"0\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "</section><details class=\"card\"><summary>SKILL.md source</summary><pre tabindex=\"0\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

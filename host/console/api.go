@@ -29,7 +29,7 @@ func problemOf(err error) *apiError {
 	if errors.As(err, &e) && e.Message != "" {
 		return &apiError{Status: e.Code.Status(), Code: string(e.Code), Message: e.Message}
 	}
-	return &apiError{Status: http.StatusInternalServerError, Code: string(skill.Internal), Message: "The host could not make this page; its log says why."}
+	return &apiError{Status: http.StatusInternalServerError, Code: string(skill.Internal), Message: "The server could not render this page; see its log."}
 }
 
 // messageOf is what to tell of an error.
@@ -48,7 +48,7 @@ const (
 	longAnswer = 64 << 10
 )
 
-var errTooLong = &apiError{Status: http.StatusBadGateway, Code: string(skill.Internal), Message: "The answer is too long to be shown."}
+var errTooLong = &apiError{Status: http.StatusBadGateway, Code: string(skill.Internal), Message: "The response is too long to show."}
 
 // pathOf makes a path of the API of segments, each escaped.
 func pathOf(segments ...string) string {
@@ -103,7 +103,7 @@ func (v *view) turn(size int64) (leave func(), err error) {
 		return func() {}, nil
 	}
 	if leave, err = v.o.Reads.Enter(v.r.Context(), v.p.Tenant); err != nil {
-		return nil, gate.Refusal(err, "console.turn", "too many pages of this tenant, or of all, are being made")
+		return nil, gate.Refusal(err, "console.turn", "too many pages are being rendered")
 	}
 	return leave, nil
 }
@@ -130,7 +130,7 @@ func (v *view) read(resp *http.Response, into any) error {
 			Error *apiError `json:"error"`
 		}
 		if json.Unmarshal(b, &p) != nil || p.Error == nil {
-			p.Error = &apiError{Code: string(skill.Internal), Message: "The host answered with something that is no answer."}
+			p.Error = &apiError{Code: string(skill.Internal), Message: "The server sent an invalid response."}
 		}
 		p.Error.Status, p.Error.TraceID = resp.StatusCode, resp.Header.Get("X-Trace-Id")
 		return p.Error

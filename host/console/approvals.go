@@ -55,7 +55,7 @@ func (v *view) approvals() error {
 func (v *view) decideApproval() error {
 	id, word := v.r.PathValue("id"), v.r.PathValue("word")
 	if word != "approve" && word != "deny" {
-		return v.fail(http.StatusNotFound, "There is no such page.")
+		return v.fail(http.StatusNotFound, "Page not found.")
 	}
 	var a approvalRow
 	if err := v.ask("POST", "/approvals/"+url.PathEscape(id)+":"+word, nil, nil, &a); err != nil {

@@ -41,7 +41,7 @@ func changesPage(f *frame, l *list[change], tenant string) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = heading("Changes", "Who changed keys, skills, approvals and settings. A change is on record before it is made.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Changes", "Changes of keys, skills, approvals and settings, recorded before they are made.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -89,7 +89,7 @@ func changesPage(f *frame, l *list[change], tenant string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.Data) == 0 {
-				templ_7745c5c3_Err = empty("Nothing here", "No change of this tenant is on record.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = empty("No changes", "No change of this tenant is recorded.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

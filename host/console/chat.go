@@ -200,7 +200,7 @@ func (v *view) forget() error {
 	if err := v.ask("DELETE", pathOf("agent", "conversations", v.r.PathValue("id")), nil, nil, nil); err != nil {
 		v.s.leave(false, messageOf(err))
 	} else {
-		v.s.leave(true, "The conversation is forgotten. The records of its calls stay.")
+		v.s.leave(true, "Conversation deleted. The records of its calls remain.")
 	}
 	return v.redirect("/chat")
 }

@@ -58,7 +58,7 @@ func chatPage(f *frame, all []conversationRow, next string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(all) == 0 {
-				templ_7745c5c3_Err = empty("No conversations yet", "Ask something above, as: What is the mean of 3, 5 and 10?").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = empty("No conversations yet", "Ask something above, such as: What is the mean of 3, 5 and 10?").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -314,7 +314,7 @@ func conversationPage(f *frame, d *conversationData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<button class=\"danger\" type=\"submit\" data-confirm=\"Forget this conversation?\">Forget</button></form></div><div id=\"turn\" class=\"messages\" aria-live=\"polite\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<button class=\"danger\" type=\"submit\" data-confirm=\"Delete this conversation?\">Delete</button></form></div><div id=\"turn\" class=\"messages\" aria-live=\"polite\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -471,7 +471,7 @@ func conversationPage(f *frame, d *conversationData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, " waits for an approval.</p><div class=\"row\"><form method=\"post\" action=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, " needs approval.</p><div class=\"row\"><form method=\"post\" action=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -505,7 +505,7 @@ func conversationPage(f *frame, d *conversationData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "\"> <input type=\"hidden\" name=\"approve\" value=\"yes\"> <button class=\"main\" type=\"submit\">Approve, and go on</button></form><form method=\"post\" action=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "\"> <input type=\"hidden\" name=\"approve\" value=\"yes\"> <button class=\"main\" type=\"submit\">Approve and continue</button></form><form method=\"post\" action=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

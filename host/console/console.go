@@ -144,7 +144,7 @@ func (c *Console) routes() {
 	post("/keys", (*view).createKey)
 	post("/keys/{id}/{word}", (*view).changeKey)
 	get("/settings", (*view).settings)
-	get("/{rest...}", func(v *view) error { return v.fail(http.StatusNotFound, "There is no such page.") })
+	get("/{rest...}", func(v *view) error { return v.fail(http.StatusNotFound, "Page not found.") })
 }
 
 // policy lets pages use what this host itself serves, and nothing else.
@@ -161,7 +161,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if c.o.Origins.Page(r.Header.Values("Origin"), r.Header.Get("Sec-Fetch-Site"), r.Host, reads) != nil {
-		c.plain(w, r, http.StatusForbidden, "This form was sent by a page of another origin. Open the console itself, and try again.")
+		c.plain(w, r, http.StatusForbidden, "Cross-origin form refused. Open the console and try again.")
 		return
 	}
 	c.mux.ServeHTTP(w, r)
@@ -187,11 +187,11 @@ func (c *Console) page(h func(*view) error) http.HandlerFunc {
 		defer leave()
 		if r = v.r; r.Method == http.MethodPost {
 			if err := r.ParseForm(); err != nil {
-				_ = v.fail(http.StatusBadRequest, "The form could not be read.")
+				_ = v.fail(http.StatusBadRequest, "Cannot read the form.")
 				return
 			}
 			if !v.s.guarded(r.PostForm.Get("csrf")) && !v.s.guarded(r.Header.Get("X-Csrf-Token")) {
-				_ = v.fail(http.StatusForbidden, "This form belongs to a session that is over. Reload the page, and try again.")
+				_ = v.fail(http.StatusForbidden, "Your session has ended. Reload the page and try again.")
 				return
 			}
 		}
@@ -210,7 +210,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) (v *view, leave 
 	}
 	switch {
 	case err != nil:
-		c.plain(w, r, http.StatusServiceUnavailable, "It cannot be looked up now who you are: "+messageOf(err))
+		c.plain(w, r, http.StatusServiceUnavailable, "Authentication is unavailable: "+messageOf(err))
 	case s != nil:
 		v = &view{Console: c, w: w, s: s.session, p: s.principal}
 		ctx, stop := lease.Start(r.Context(), v.stillGood)
@@ -291,7 +291,7 @@ func (v *view) allowed(section string) error {
 	if v.may(section) {
 		return nil
 	}
-	return &apiError{Status: http.StatusForbidden, Code: string(skill.Forbidden), Message: "This page needs the scope " + strings.Join(needs[section], " or ") + ", which you do not have."}
+	return &apiError{Status: http.StatusForbidden, Code: string(skill.Forbidden), Message: "This page requires the scope " + strings.Join(needs[section], " or ") + ". You do not have it."}
 }
 
 // navigation is every page that is led to, for those who have its scope.
@@ -320,7 +320,7 @@ func (v *view) links() []navLink {
 func (v *view) home() error {
 	links := v.links()
 	if len(links) == 0 {
-		return v.fail(http.StatusForbidden, "None of the pages is for you: your API key or JWT has no scope that opens one.")
+		return v.fail(http.StatusForbidden, "No page is available: your API key or JWT has no scope for one.")
 	}
 	return v.redirect(links[0].Path)
 }

@@ -194,7 +194,7 @@ func TestForms(t *testing.T) {
 	if last := f.asked[len(f.asked)-1]; last != `key:operator POST /skills/echo:disable {"version":"1.0.0"}` {
 		t.Errorf("asked %s", last)
 	}
-	if w := v.get(t, "/console/x"); !strings.Contains(w.Body.String(), "echo 1.0.0 cannot be called any more.") {
+	if w := v.get(t, "/console/x"); !strings.Contains(w.Body.String(), "echo 1.0.0 can no longer be called.") {
 		t.Errorf("what came of it is not said: %s", w.Body)
 	}
 	for _, path := range []string{"/console/skills/echo/disable", "/console/signout"} {
@@ -323,7 +323,7 @@ func TestOverviewShowsUsage(t *testing.T) {
 		}
 	}
 	delete(f.answers, "GET /usage")
-	if page := f.signedIn(t, "other").get(t, "/console/overview").Body.String(); !strings.Contains(page, "Storage and limits cannot be shown") {
+	if page := f.signedIn(t, "other").get(t, "/console/overview").Body.String(); !strings.Contains(page, "Storage and limits are unavailable") {
 		t.Error("the page does not say that usage cannot be read")
 	}
 }
@@ -333,7 +333,7 @@ func TestOpenHost(t *testing.T) {
 	f := open(t, func(o *Options) { o.Authenticate, o.Operator = nil, skill.Local() })
 	f.answers["GET /skills"] = `{"data":[],"next":null}`
 	v := &visitor{f: f}
-	if w := v.get(t, "/console/skills"); w.Code != 200 || !strings.Contains(w.Body.String(), "Nobody is asked who they are here") || v.cookie == nil {
+	if w := v.get(t, "/console/skills"); w.Code != 200 || !strings.Contains(w.Body.String(), "Authentication is off") || v.cookie == nil {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if w := v.post(t, "/console/skills/echo/disable"); w.Code != 303 {
@@ -476,7 +476,7 @@ func TestChatStream(t *testing.T) {
 	if w := v.post(t, "/console/chat/stream", "message", "hello"); w.Code != 422 || !strings.Contains(w.Body.String(), "too many") {
 		t.Errorf("refused: %d %s", w.Code, w.Body)
 	}
-	if w := f.signedIn(t, "reader").post(t, "/console/chat/stream", "message", "x"); w.Code != 422 || !strings.Contains(w.Body.String(), "needs the scope") {
+	if w := f.signedIn(t, "reader").post(t, "/console/chat/stream", "message", "x"); w.Code != 422 || !strings.Contains(w.Body.String(), "requires the scope") {
 		t.Errorf("by a reader: %d %s", w.Code, w.Body)
 	}
 }
@@ -501,11 +501,11 @@ func TestSelfTestOnSettings(t *testing.T) {
 		want []string
 		not  string
 	}{
-		{"none", nil, nil, []string{"None was run here"}, "left out"},
-		{"unread", nil, errors.New("cut off at /a/path"), []string{"cannot be read"}, "/a/path"},
+		{"none", nil, nil, []string{"Not run yet"}, "left out"},
+		{"unread", nil, errors.New("cut off at /a/path"), []string{"Cannot read the report"}, "/a/path"},
 		{
 			"passed", &SelfTest{Version: "1.2.3", Passed: 7, Promises: []TestRow{row(2, "every run ends", "pass")}}, nil,
-			[]string{"7 passed, 0 failed, 0 left out", "every run ends", "it went on; for 3 s"},
+			[]string{"7 passed, 0 failed, 0 skipped", "every run ends", "it went on; for 3 s"},
 			"while this host is",
 		},
 		{

@@ -219,7 +219,7 @@ func (v *view) endExecution() error {
 	if err := v.ask("DELETE", pathOf("executions", id), nil, nil, nil); err != nil {
 		v.s.leave(false, messageOf(err))
 	} else {
-		v.s.leave(true, "It is being ended.")
+		v.s.leave(true, "Ending the execution.")
 	}
 	http.Redirect(v.w, v.r, string(link("executions", id)), http.StatusSeeOther)
 	return nil
@@ -274,14 +274,14 @@ func (v *view) mayVerify() bool {
 // operator.
 func (v *view) verifyChain() error {
 	if !v.mayVerify() {
-		return &apiError{Status: http.StatusForbidden, Code: string(skill.Forbidden), Message: "This needs the scope " + skill.ScopeAllExecutions + " or " + skill.ScopeHost + "."}
+		return &apiError{Status: http.StatusForbidden, Code: string(skill.Forbidden), Message: "This requires the scope " + skill.ScopeAllExecutions + " or " + skill.ScopeHost + "."}
 	}
 	tenant := v.p.Tenant
 	if given := v.r.PostForm.Get("tenant"); given != "" && v.p.May(skill.ScopeHost) {
 		tenant = given
 	}
 	if tenant == "" {
-		return v.fail(http.StatusBadRequest, "You belong to no tenant, and so have no records.")
+		return v.fail(http.StatusBadRequest, "You have no tenant and therefore no records.")
 	}
 	state, err := v.o.Chain(v.r.Context(), tenant)
 	if err != nil {

@@ -51,17 +51,17 @@ func executionsPage(f *frame, d *executionsData, verify bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if d.Host {
-				templ_7745c5c3_Err = heading("Executions", "What was called, by whom, and how it ended: of all tenants.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = heading("Executions", "Calls of all tenants.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else if d.All {
-				templ_7745c5c3_Err = heading("Executions", "What was called in your tenant, by whom, and how it ended.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = heading("Executions", "Calls of your tenant.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = heading("Executions", "What you have called, and how it ended.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = heading("Executions", "Your calls.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -261,7 +261,7 @@ func executionsPage(f *frame, d *executionsData, verify bool) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = empty("Nothing here", "No call on record is as you ask. Calls appear as soon as they begin.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = empty("No calls", "No recorded call matches. Calls appear as soon as they begin.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -270,7 +270,7 @@ func executionsPage(f *frame, d *executionsData, verify bool) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, " <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Executions\"><table class=\"executions\"><thead><tr><th>Began</th><th>Skill</th><th>How it ended</th><th class=\"num\">Took</th><th class=\"num\">Fuel</th><th>Caller</th></tr></thead> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, " <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Executions\"><table class=\"executions\"><thead><tr><th>Began</th><th>Skill</th><th>Outcome</th><th class=\"num\">Took</th><th class=\"num\">Fuel</th><th>Caller</th></tr></thead> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1120,7 +1120,7 @@ func executionPage(f *frame, d *executionData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 93, " <div class=\"columns\"><section class=\"card\" aria-labelledby=\"when\"><h2 id=\"when\">What happened</h2><ol class=\"timeline\"><li><time>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 93, " <div class=\"columns\"><section class=\"card\" aria-labelledby=\"when\"><h2 id=\"when\">Result</h2><ol class=\"timeline\"><li><time>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1358,7 +1358,7 @@ func executionPage(f *frame, d *executionData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 112, "<p class=\"help\">There is none.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 112, "<p class=\"help\">None.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1405,7 +1405,7 @@ func executionPage(f *frame, d *executionData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if d.Logs != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 118, "<section class=\"card\" aria-labelledby=\"logs\"><h2 id=\"logs\">Logs</h2><p class=\"help\">The end of what it wrote to standard error. Of which runs that is kept is the setting OPENSKILL_KEEP_LOGS.</p><pre tabindex=\"0\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 118, "<section class=\"card\" aria-labelledby=\"logs\"><h2 id=\"logs\">Logs</h2><p class=\"help\">The end of standard error. OPENSKILL_KEEP_LOGS selects the runs that keep it.</p><pre tabindex=\"0\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1428,7 +1428,7 @@ func executionPage(f *frame, d *executionData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if d.Logs == "" && d.Error != nil {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 121, "<p class=\"help\">What it wrote to standard error is not kept. OPENSKILL_KEEP_LOGS says of which runs it is.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 121, "<p class=\"help\">Standard error is not stored. OPENSKILL_KEEP_LOGS selects the runs that keep it.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1542,14 +1542,14 @@ func executionPage(f *frame, d *executionData) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 134, " are not listed: the record has no room for their names. SHA-256 of the whole list: ")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 134, " are not listed in the record. SHA-256 of the list: ")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var82 string
 					templ_7745c5c3_Var82, templ_7745c5c3_Err = templ.JoinStringErrs(visible(d.Unlisted.SHA256, 64))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `executions.templ`, Line: 241, Col: 199}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `executions.templ`, Line: 241, Col: 167}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var82))
 					if templ_7745c5c3_Err != nil {
@@ -1769,12 +1769,12 @@ func payloadView(p *payload) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if p.Truncated {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 150, "<p class=\"help\">It was too long to be kept.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 150, "<p class=\"help\">Too long to store.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 151, "<p class=\"help\">The host keeps the hash alone; OPENSKILL_AUDIT_PAYLOAD says what it keeps.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 151, "<p class=\"help\">Only the hash is stored; set OPENSKILL_AUDIT_PAYLOAD to store more.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1822,12 +1822,12 @@ func replayView(r *replayReport) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 154, " of clocks, chance and answers given again.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 154, " of recorded time, randomness and responses.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 155, "<p><span class=\"badge bad\">different</span> The run did not end the same.</p><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Differences\"><table><thead><tr><th>What</th><th>Then</th><th>Now</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 155, "<p><span class=\"badge bad\">different</span> The run ended differently.</p><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Differences\"><table><thead><tr><th>What</th><th>Then</th><th>Now</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1940,7 +1940,7 @@ func replayView(r *replayReport) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 166, "\">The record of the replay</a></p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 166, "\">Record of the replay</a></p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -67,7 +67,7 @@ func (c *Console) fileURL(name string) string {
 func (c *Console) asset(w http.ResponseWriter, r *http.Request) {
 	f, ok := c.files[r.PathValue("name")]
 	if !ok {
-		c.plain(w, r, http.StatusNotFound, "There is no such file.")
+		c.plain(w, r, http.StatusNotFound, "File not found.")
 		return
 	}
 	w.Header().Set("Content-Type", f.kind)

@@ -160,7 +160,7 @@ func (f *form) read(q url.Values) (input json.RawMessage, ok bool) {
 	if f.IsWhole {
 		f.Whole = q.Get("whole")
 		if !json.Valid([]byte(f.Whole)) || !strings.HasPrefix(strings.TrimSpace(f.Whole), "{") {
-			f.Problem = "This must be an object in JSON, as in {\"key\": \"value\"}."
+			f.Problem = "Enter a JSON object, such as {\"key\": \"value\"}."
 			return nil, false
 		}
 		return json.RawMessage(f.Whole), true
@@ -199,7 +199,7 @@ func (p *field) take() (v any, problem string) {
 	case aNumber, anInt:
 		n := json.Number(text)
 		if _, err := n.Float64(); err != nil || !json.Valid([]byte(text)) {
-			return nil, fmt.Sprintf("This must be a number, as 12%s.", map[bool]string{true: "", false: " or 0.5"}[p.Kind == anInt])
+			return nil, fmt.Sprintf("Enter a number, such as 12%s.", map[bool]string{true: "", false: " or 0.5"}[p.Kind == anInt])
 		}
 		return n, ""
 	case aFlag:
@@ -215,12 +215,12 @@ func (p *field) take() (v any, problem string) {
 		text = p.Options[i]
 	case someJSON:
 		if !json.Valid([]byte(text)) {
-			return nil, "This must be JSON, as [1, 2] or {\"key\": \"value\"}; text is written \"in quotes\"."
+			return nil, "Enter JSON, such as [1, 2] or {\"key\": \"value\"}; put text \"in quotes\"."
 		}
 	}
 	v, err := ordered.Decode([]byte(text))
 	if err != nil {
-		return nil, "This is JSON that cannot be read: " + oneLine(err.Error(), 120)
+		return nil, "Invalid JSON: " + oneLine(err.Error(), 120)
 	}
 	return v, ""
 }

@@ -59,7 +59,7 @@ func (v *view) createKey() error {
 	days, err := strconv.Atoi(d.Days)
 	status := http.StatusOK
 	if err != nil || days < 1 || days > 3650 {
-		d.Problem, status = "A key is good for 1 to 3650 days.", http.StatusUnprocessableEntity
+		d.Problem, status = "Enter 1 to 3650 days.", http.StatusUnprocessableEntity
 	} else {
 		d.Form.Life = time.Duration(days) * 24 * time.Hour
 		if d.Of, d.Text, err = v.o.Keys(v.p).Create(v.r.Context(), d.Form); err != nil {
@@ -86,7 +86,7 @@ func (v *view) changeKey() error {
 		if k, err := v.o.Keys(v.p).Revoke(v.r.Context(), id); err != nil {
 			v.s.leave(false, messageOf(err))
 		} else {
-			v.s.leave(true, "The key "+k.Name+" is revoked. Who holds it is refused within a second.")
+			v.s.leave(true, "The key "+k.Name+" is revoked. It stops working within a second.")
 		}
 		return v.redirect("/keys")
 	case "rotate":
@@ -101,18 +101,18 @@ func (v *view) changeKey() error {
 		}
 		return v.show(http.StatusOK, keysPage(v.frame("keys", "Keys"), d))
 	}
-	return v.fail(http.StatusNotFound, "There is no such page.")
+	return v.fail(http.StatusNotFound, "Page not found.")
 }
 
 // scopeWords say what scopes are for.
 var scopeWords = map[string]string{
-	skill.ScopeRead:          "look at skills",
+	skill.ScopeRead:          "read skills",
 	skill.ScopeInvoke:        "call skills",
-	skill.ScopeUpload:        "upload skills, and decide about its own",
+	skill.ScopeUpload:        "upload skills and decide about them",
 	skill.ScopeAdmin:         "decide about skills of every tenant",
 	skill.ScopeAgent:         "use the agent",
-	skill.ScopeExecutions:    "look at its own calls",
-	skill.ScopeAllExecutions: "look at all calls of its tenant",
+	skill.ScopeExecutions:    "read its own calls",
+	skill.ScopeAllExecutions: "read all calls of its tenant",
 	skill.ScopeMetrics:       "read the metrics of the whole host",
-	skill.ScopeHost:          "make keys, see settings, and look at the calls of every tenant",
+	skill.ScopeHost:          "manage keys, read settings and the calls of every tenant",
 }

@@ -46,7 +46,7 @@ func keysPage(f *frame, d *keysData) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = heading("Keys", "How agents show who they are. A key is one tenant's, and may do what its scopes say.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Keys", "API keys of agents. A key belongs to one tenant; its scopes decide what it may do.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -68,7 +68,7 @@ func keysPage(f *frame, d *keysData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, ".</strong> This is the only time that it is shown; keep it where secrets are kept.</p><p><code class=\"break secret\" id=\"new-key\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, ".</strong> It is shown only once: store it as a secret.</p><p><code class=\"break secret\" id=\"new-key\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -91,7 +91,7 @@ func keysPage(f *frame, d *keysData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if d.Missing {
-				templ_7745c5c3_Err = empty("No keys here", "This host asks nobody who they are. Set OPENSKILL_AUTH to required to have callers show a key.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = empty("No keys here", "Authentication is off. Set OPENSKILL_AUTH=required to use keys.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -101,7 +101,7 @@ func keysPage(f *frame, d *keysData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if len(d.List) == 0 {
-					templ_7745c5c3_Err = empty("No keys yet", "Make the first one beside this.").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = empty("No keys yet", "Create the first one beside this.").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -291,9 +291,9 @@ func keysPage(f *frame, d *keysData) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var17 string
-						templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.ResolveAttributeValue("Give " + visible(k.Name, 100) + " a new secret? The one before stays good for a day.")
+						templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.ResolveAttributeValue("Give " + visible(k.Name, 100) + " a new secret? The previous one stays valid for a day.")
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `keys.templ`, Line: 43, Col: 134}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `keys.templ`, Line: 43, Col: 137}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var17)
 						if templ_7745c5c3_Err != nil {
@@ -325,9 +325,9 @@ func keysPage(f *frame, d *keysData) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var19 string
-						templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.ResolveAttributeValue("Revoke " + visible(k.Name, 100) + "? Who holds it is refused at once.")
+						templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.ResolveAttributeValue("Revoke " + visible(k.Name, 100) + "? It stops working at once.")
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `keys.templ`, Line: 47, Col: 134}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `keys.templ`, Line: 47, Col: 127}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var19)
 						if templ_7745c5c3_Err != nil {
@@ -366,7 +366,7 @@ func keysPage(f *frame, d *keysData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "\"><h2>A new key</h2>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "\"><h2>Create a key</h2>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -419,7 +419,7 @@ func keysPage(f *frame, d *keysData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "\" maxlength=\"64\" required autocomplete=\"off\"> <label for=\"days\">Good for, in days</label> <input id=\"days\" name=\"days\" value=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "\" maxlength=\"64\" required autocomplete=\"off\"> <label for=\"days\">Valid for, in days</label> <input id=\"days\" name=\"days\" value=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -491,7 +491,7 @@ func keysPage(f *frame, d *keysData) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "</fieldset><label for=\"more\">Further scopes</label> <input id=\"more\" name=\"more\" placeholder=\"skills:invoke:echo\" autocomplete=\"off\" spellcheck=\"false\"> <button class=\"main\" type=\"submit\">Make the key</button></form></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "</fieldset><label for=\"more\">More scopes</label> <input id=\"more\" name=\"more\" placeholder=\"skills:invoke:echo\" autocomplete=\"off\" spellcheck=\"false\"> <button class=\"main\" type=\"submit\">Create key</button></form></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

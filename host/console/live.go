@@ -43,7 +43,7 @@ func (v *view) live() error {
 		return v.allowed("executions")
 	}
 	if v.o.Tail == nil {
-		return v.fail(http.StatusNotFound, "This host has no live view.")
+		return v.fail(http.StatusNotFound, "Live view is not available on this server.")
 	}
 	only := v.r.URL.Query().Get("skill")
 	watcher, err := v.o.Tail.Watch(v.p, func(c *recent.Call) bool {
@@ -63,7 +63,7 @@ func (v *view) live() error {
 		stop()
 		switch {
 		case ctx.Err() != nil:
-			out.send("over", "This view has ended. Reload the page to go on.")
+			out.send("over", "The live view ended. Reload the page to continue.")
 			return nil
 		case err != nil:
 			if out.beat() != nil {
@@ -134,5 +134,5 @@ func (s *stream) write(b []byte) {
 }
 
 func lostText(n uint64) string {
-	return fmt.Sprintf("%d calls are not shown here, because this view was too slow; reload the page to see them.", n)
+	return fmt.Sprintf("%d calls were skipped because this view was too slow; reload the page to see them.", n)
 }

@@ -31,7 +31,7 @@ func (v *view) loadOverview() (*overviewData, error) {
 	all := v.p.May(skill.ScopeHost)
 	if d.Tenant = v.r.URL.Query().Get("tenant"); !all {
 		if d.Tenant = v.p.Tenant; d.Tenant == "" {
-			return nil, &apiError{Status: http.StatusForbidden, Code: string(skill.Forbidden), Message: "You belong to no tenant, and so there are no figures of yours."}
+			return nil, &apiError{Status: http.StatusForbidden, Code: string(skill.Forbidden), Message: "You have no tenant and therefore no figures."}
 		}
 	}
 	d.Path = string(with(link("overview", "figures"), "tenant", d.Tenant))
@@ -182,7 +182,7 @@ func (d *overviewData) plots() []plot {
 	calls := plot{Title: "Calls by minute", Unit: "calls", Series: []plotSeries{{Name: "all", Look: "calls"}, {Name: "failed", Look: "bad"}}}
 	times := plot{Title: "Latency", Unit: "ms", Series: []plotSeries{{Name: "p50", Look: "p50"}, {Name: "p95", Look: "p95"}}}
 	fuel := plot{Title: "Fuel by minute", Unit: "M units", Series: []plotSeries{{Name: "fuel", Look: "calls"}}}
-	memory := plot{Title: "Most memory of a call", Unit: "MiB", Series: []plotSeries{{Name: "memory", Look: "p50"}}}
+	memory := plot{Title: "Peak memory per call", Unit: "MiB", Series: []plotSeries{{Name: "memory", Look: "p50"}}}
 	for i := range d.Minutes {
 		m := &d.Minutes[i]
 		for _, p := range []*plot{&calls, &times, &fuel, &memory} {

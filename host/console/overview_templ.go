@@ -49,7 +49,7 @@ func overviewPage(f *frame, d *overviewData) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if d.Tenant == "" {
-				templ_7745c5c3_Err = heading("Overview", "The last hour on this host, of all tenants. It is kept in memory, and begins anew with the host.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = heading("Overview", "The last hour of all tenants, kept in memory since the server started.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -146,7 +146,7 @@ func overviewPage(f *frame, d *overviewData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if d.NoUsage != "" {
-				templ_7745c5c3_Err = empty("Storage and limits cannot be shown", d.NoUsage).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = empty("Storage and limits are unavailable", d.NoUsage).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -231,7 +231,7 @@ func usagePart(u *skill.TenantUsage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</tbody></table><table><thead><tr><th>Used today (UTC)</th><th class=\"num\">Of the limit</th></tr></thead> <tbody>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</tbody></table><table><thead><tr><th>Used today (UTC)</th><th class=\"num\">Used</th></tr></thead> <tbody>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -314,7 +314,7 @@ func figuresPart(d *overviewData) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if d.Missing {
-			templ_7745c5c3_Err = empty("No figures", "This host keeps none.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = empty("No figures", "This server keeps none.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -347,7 +347,7 @@ func figuresPart(d *overviewData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = figure("Most memory", size(d.Memory)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = figure("Peak memory per call", size(d.Memory)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -360,7 +360,7 @@ func figuresPart(d *overviewData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = figure("Spare ones", strconv.Itoa(d.Workers.Spares)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = figure("Spare workers", strconv.Itoa(d.Workers.Spares)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -368,7 +368,7 @@ func figuresPart(d *overviewData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = figure("Calls under way", strconv.Itoa(d.Workers.Busy)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = figure("Running calls", strconv.Itoa(d.Workers.Busy)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -386,7 +386,7 @@ func figuresPart(d *overviewData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(d.Denied) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<section class=\"card\" aria-labelledby=\"denied\"><h2 id=\"denied\"><span class=\"badge bad\">alert</span> Denied requests</h2><p class=\"help\">These skills tried to reach addresses that they were not granted. The log says which.</p><table><tbody>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<section class=\"card\" aria-labelledby=\"denied\"><h2 id=\"denied\"><span class=\"badge bad\">alert</span> Denied requests</h2><p class=\"help\">These skills requested addresses that they were not granted. See the log.</p><table><tbody>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -445,7 +445,7 @@ func figuresPart(d *overviewData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if d.Calls == 0 {
-				templ_7745c5c3_Err = empty("No calls in the last hour", "As soon as there is one, it is counted here. Try a skill to see it.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = empty("No calls in the last hour", "Calls are counted here. Try a skill.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -465,7 +465,7 @@ func figuresPart(d *overviewData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if len(d.Codes) == 0 {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "<p class=\"help\">Nothing has failed.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "<p class=\"help\">No failures.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -75,7 +75,7 @@ func (c *Console) endSignIn(w http.ResponseWriter, r *http.Request) {
 		return
 	case err != nil && c.attempts.failed(r):
 		w.Header().Set("Retry-After", strconv.Itoa(trySeconds))
-		c.showSignIn(w, r, http.StatusTooManyRequests, next, "Too many attempts to sign in have failed. Wait a few seconds, and try again.")
+		c.showSignIn(w, r, http.StatusTooManyRequests, next, "Too many failed sign-ins. Wait a few seconds and try again.")
 		return
 	case err != nil:
 		c.showSignIn(w, r, http.StatusUnauthorized, next, messageOf(err))
@@ -100,20 +100,20 @@ func (c *Console) endSignIn(w http.ResponseWriter, r *http.Request) {
 		_ = c.render(w, r, http.StatusOK, signedInView(f)) // the client has left
 		return
 	}
-	c.showSignIn(w, r, http.StatusForbidden, next, "You are signed in at "+c.o.Provider.Name()+", but this host does not accept its tokens. Its operator finds the reason in the log; OPENSKILL_JWT_AUDIENCE must be the aud of the tokens, which for id tokens is the client id.")
+	c.showSignIn(w, r, http.StatusForbidden, next, "You are signed in at "+c.o.Provider.Name()+", but this server does not accept its tokens. The log has the reason; OPENSKILL_JWT_AUDIENCE must equal the tokens' aud (for ID tokens: the client id).")
 }
 
 // askProvider takes a place to ask the provider; without one, it has answered.
 func (c *Console) askProvider(w http.ResponseWriter, r *http.Request, next string) (leave func(), ok bool) {
 	if c.o.Provider == nil {
-		c.plain(w, r, http.StatusNotFound, "There is no such page.")
+		c.plain(w, r, http.StatusNotFound, "Page not found.")
 		return nil, false
 	}
 	network, _ := networks(r)
 	leave, err := c.asking.TryEnter(network)
 	if err != nil {
 		w.Header().Set("Retry-After", strconv.Itoa(trySeconds))
-		c.showSignIn(w, r, http.StatusTooManyRequests, next, messageOf(gate.Refusal(err, "console.provider", "too many people sign in now")))
+		c.showSignIn(w, r, http.StatusTooManyRequests, next, messageOf(gate.Refusal(err, "console.provider", "too many concurrent sign-ins")))
 		return nil, false
 	}
 	return leave, true

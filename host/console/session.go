@@ -199,7 +199,7 @@ func (c *Console) whose(ctx context.Context, s *session) (p skill.Principal, goo
 
 // stillGood refuses a request whose session is over, or whose caller is not the same any more.
 func (v *view) stillGood(ctx context.Context) error {
-	over := &skill.Error{Op: "console.session", Code: skill.Unauthorized, Message: "the session is over"}
+	over := &skill.Error{Op: "console.session", Code: skill.Unauthorized, Message: "the session has ended"}
 	select {
 	case <-v.s.over:
 		return over

@@ -63,7 +63,7 @@ func (v *view) settings() error {
 		var err error
 		if d.SelfTest, err = v.o.SelfTest(); err != nil {
 			d.Unread = true
-			v.log.WarnContext(v.r.Context(), "the report of the last self-test cannot be read", slog.String("error", err.Error()))
+			v.log.WarnContext(v.r.Context(), "cannot read the report of the last self-test", slog.String("error", err.Error()))
 		}
 	}
 	return v.show(http.StatusOK, settingsPage(v.frame("settings", "Settings"), d))
@@ -76,5 +76,5 @@ func (r *TestRow) words() string {
 
 // said is the outcome in a line.
 func (t *SelfTest) said() string {
-	return fmt.Sprintf("%d passed, %d failed, %d left out", t.Passed, t.Failed, t.Skipped)
+	return fmt.Sprintf("%d passed, %d failed, %d skipped", t.Passed, t.Failed, t.Skipped)
 }

@@ -34,7 +34,7 @@ func (c *Console) showSignIn(w http.ResponseWriter, r *http.Request, status int,
 // signIn takes an API key or a JWT. Whatever is wrong with it, the answer is the same.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {
-		c.plain(w, r, http.StatusBadRequest, "The form could not be read.")
+		c.plain(w, r, http.StatusBadRequest, "Cannot read the form.")
 		return
 	}
 	next := localPath(r.PostForm.Get("next"))
@@ -55,10 +55,10 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	case err != nil, p.ID == "", p.Type == skill.Anonymous:
 		if c.attempts.failed(r) {
 			w.Header().Set("Retry-After", strconv.Itoa(trySeconds))
-			c.showSignIn(w, r, http.StatusTooManyRequests, next, "This is not a valid API key or JWT, and too many attempts have failed. Wait a few seconds, and try again.")
+			c.showSignIn(w, r, http.StatusTooManyRequests, next, "Invalid API key or JWT, and too many failed attempts. Wait a few seconds and try again.")
 			return
 		}
-		c.showSignIn(w, r, http.StatusUnauthorized, next, "This is not a valid API key or JWT. Keys begin with osk_; the operator makes them with openskill keys create.")
+		c.showSignIn(w, r, http.StatusUnauthorized, next, "Invalid API key or JWT. Keys begin with osk_; the operator creates them with openskill keys create.")
 		return
 	}
 	c.begin(w, r, credential, &p)

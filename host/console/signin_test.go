@@ -19,7 +19,7 @@ func TestSigningIn(t *testing.T) {
 		t.Errorf("without a session: %d %v", w.Code, w.Header())
 	}
 	for _, wrong := range []string{"", "wrong", strings.Repeat("x", mostCredential+1), "operator reader"} {
-		if w := v.post(t, "/console/signin", "credential", wrong); w.Code != 401 || v.cookie != nil || !strings.Contains(w.Body.String(), "not a valid API key") {
+		if w := v.post(t, "/console/signin", "credential", wrong); w.Code != 401 || v.cookie != nil || !strings.Contains(w.Body.String(), "Invalid API key") {
 			t.Errorf("%.20q: %d %v", wrong, w.Code, v.cookie)
 		}
 	}

@@ -183,14 +183,14 @@ func (v *view) run(path string, body any) (*resultData, error) {
 
 // decisions are what can be decided about a skill, and how it is said.
 var decisions = map[string]string{
-	"enable": "can be called now", "disable": "cannot be called any more", "rollback": "is current again", "approve": "is shown to all tenants now", "delete": "is deleted",
+	"enable": "can be called now", "disable": "can no longer be called", "rollback": "is current again", "approve": "is now published to all tenants", "delete": "is deleted",
 }
 
 func (v *view) decide() error {
 	id, action := v.r.PathValue("id"), v.r.PathValue("action")
 	said, ok := decisions[action]
 	if !ok {
-		return v.fail(http.StatusNotFound, "There is no such page.")
+		return v.fail(http.StatusNotFound, "Page not found.")
 	}
 	f := v.r.PostForm
 	version, tenant := f.Get("version"), f.Get("tenant")

@@ -50,7 +50,7 @@ func skillsPage(f *frame, d *skillsData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = heading("Skills", "What agents can call here.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Skills", "Skills that agents can call.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -179,12 +179,12 @@ func skillRows(d *skillsData) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(d.Skills) == 0 && d.Query != "" {
-			templ_7745c5c3_Err = empty("Nothing found", "No skill has these words in its name or description.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = empty("Nothing found", "No skill matches in name or description.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if len(d.Skills) == 0 {
-			templ_7745c5c3_Err = empty("No skills yet", "Upload one here, or put a folder with a skill.yaml among the host's skills.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = empty("No skills yet", "Upload one here, or put a folder with a skill.yaml into the server's folder of skills.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -539,7 +539,7 @@ func skillPage(f *frame, d *skillData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "</section><div><section class=\"card\" aria-labelledby=\"facts\"><h2 id=\"facts\">What it may do</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "</section><div><section class=\"card\" aria-labelledby=\"facts\"><h2 id=\"facts\">Permissions</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -910,18 +910,18 @@ func decideForms(token string, d *skillData) templ.Component {
 			}
 		}
 		if d.Own {
-			templ_7745c5c3_Err = decideButton(token, d, "rollback", "Go back to the version before", "", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = decideButton(token, d, "rollback", "Roll back", "", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if d.Approve && !d.Skill.Shared {
-			templ_7745c5c3_Err = decideButton(token, d, "approve", "Show to all tenants", d.Skill.Version, d.Skill.Digest).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = decideButton(token, d, "approve", "Publish to all tenants", d.Skill.Version, d.Skill.Digest).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, "</div><p class=\"help\">Calls under way go on. What is decided is on record.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, "</div><p class=\"help\">Running calls continue. Decisions are recorded.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1098,13 +1098,13 @@ func tryPart(token string, d *skillData) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if !d.Call {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 90, "<p class=\"help\">You have no scope to call it.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 90, "<p class=\"help\">You lack the scope to call it.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
 			if !d.Skill.Enabled {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 91, "<p class=\"help\">It is not enabled, so that calls of it are refused.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 91, "<p class=\"help\">The skill is disabled; calls are refused.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1244,7 +1244,7 @@ func formFields(f *form) templ.Component {
 				}
 			}
 		} else if len(f.Fields) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 103, "<p class=\"help\">It takes no input.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 103, "<p class=\"help\">No input.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1922,7 +1922,7 @@ func resultView(r *resultData) templ.Component {
 			}
 		}
 		if r.Meta.Truncated {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 171, "<p class=\"help\">The output was longer than is allowed, and was cut.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 171, "<p class=\"help\">The output exceeded its limit and was cut.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1941,7 +1941,7 @@ func resultView(r *resultData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 173, "\">The record of this call</a></p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 173, "\">Record of this call</a></p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2004,7 +2004,7 @@ func uploadView(f *frame, d *uploadData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = heading("Upload a skill", "An archive of its folder, or a module and its manifest. It is checked, and kept as it is; nothing in it runs while it is checked.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Upload a skill", "Upload an archive of its folder, or a module and its manifest. It is checked without running it, and stored unchanged.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2013,14 +2013,14 @@ func uploadView(f *frame, d *uploadData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if d.Problem != nil {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 178, "<div class=\"problem\" role=\"alert\"><p><strong>It was refused.</strong> ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 178, "<div class=\"problem\" role=\"alert\"><p><strong>Refused.</strong> ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var96 string
 				templ_7745c5c3_Var96, templ_7745c5c3_Err = templ.JoinStringErrs(visible(d.Problem.Message, 1000))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `skills.templ`, Line: 343, Col: 74}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `skills.templ`, Line: 343, Col: 67}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var96))
 				if templ_7745c5c3_Err != nil {
@@ -2101,7 +2101,7 @@ func uploadView(f *frame, d *uploadData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 186, "\">Look at it</a></p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 186, "\">Show skill</a></p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -2137,7 +2137,7 @@ func uploadView(f *frame, d *uploadData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 190, "<label for=\"archive\">Archive, zip or tar.gz</label> <input id=\"archive\" type=\"file\" name=\"archive\" accept=\".zip,.tgz,.tar.gz,application/zip,application/gzip\" required> <label class=\"check\"><input type=\"checkbox\" name=\"enable\" value=\"yes\"> Enable it at once</label> <button class=\"main\" type=\"submit\">Upload</button> <progress max=\"100\" value=\"0\" hidden></progress></form><form class=\"card\" method=\"post\" action=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 190, "<label for=\"archive\">Archive, zip or tar.gz</label> <input id=\"archive\" type=\"file\" name=\"archive\" accept=\".zip,.tgz,.tar.gz,application/zip,application/gzip\" required> <label class=\"check\"><input type=\"checkbox\" name=\"enable\" value=\"yes\"> Enable immediately</label> <button class=\"main\" type=\"submit\">Upload</button> <progress max=\"100\" value=\"0\" hidden></progress></form><form class=\"card\" method=\"post\" action=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2158,7 +2158,7 @@ func uploadView(f *frame, d *uploadData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 192, "<label for=\"module\">WebAssembly module</label> <input id=\"module\" type=\"file\" name=\"module\" accept=\".wasm,application/wasm\" required> <label for=\"manifest\">Its skill.yaml</label> <input id=\"manifest\" type=\"file\" name=\"manifest\" accept=\".yaml,.yml\" required> <label class=\"check\"><input type=\"checkbox\" name=\"enable\" value=\"yes\"> Enable it at once</label> <button class=\"main\" type=\"submit\">Upload</button> <progress max=\"100\" value=\"0\" hidden></progress></form></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 192, "<label for=\"module\">WebAssembly module</label> <input id=\"module\" type=\"file\" name=\"module\" accept=\".wasm,application/wasm\" required> <label for=\"manifest\">Its skill.yaml</label> <input id=\"manifest\" type=\"file\" name=\"manifest\" accept=\".yaml,.yml\" required> <label class=\"check\"><input type=\"checkbox\" name=\"enable\" value=\"yes\"> Enable immediately</label> <button class=\"main\" type=\"submit\">Upload</button> <progress max=\"100\" value=\"0\" hidden></progress></form></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

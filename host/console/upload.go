@@ -46,15 +46,15 @@ func (v *view) takeUpload() error {
 	v.r.Body = body
 	parts, err := v.r.MultipartReader()
 	if err != nil {
-		return v.fail(http.StatusBadRequest, "An upload is a form with a file.")
+		return v.fail(http.StatusBadRequest, "Choose a file to upload.")
 	}
 	first, err := body.next(parts)
 	if err != nil || first.FormName() != "csrf" {
-		return v.fail(http.StatusBadRequest, "The form is not whole. Reload the page, and try again.")
+		return v.fail(http.StatusBadRequest, "The form is incomplete. Reload the page and try again.")
 	}
 	token, err := io.ReadAll(io.LimitReader(first, 200))
 	if err != nil || !v.s.guarded(string(token)) {
-		return v.fail(http.StatusForbidden, "This form belongs to a session that is over. Reload the page, and try again.")
+		return v.fail(http.StatusForbidden, "Your session has ended. Reload the page and try again.")
 	}
 
 	pr, pw := io.Pipe()
@@ -78,7 +78,7 @@ func (v *view) takeUpload() error {
 		if err == nil {
 			_ = resp.Body.Close() // it is not read
 		}
-		return v.fail(http.StatusBadRequest, "There is too much in the form before a file, or in a field that is none. Reload the page, and try again.")
+		return v.fail(http.StatusBadRequest, "Too much data before a file, or in a field. Reload the page and try again.")
 	}
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (v *view) takeUpload() error {
 		if enable {
 			var state skill.VersionState
 			if err := v.ask("POST", "/skills/"+string(done.ID)+":enable", nil, map[string]string{"version": done.Version}, &state); err != nil {
-				v.s.leave(false, "It is there, and was not enabled: "+messageOf(err))
+				v.s.leave(false, "Uploaded, but not enabled: "+messageOf(err))
 			} else {
 				done.State = state.State
 			}
@@ -118,7 +118,7 @@ const maxHead = 16 << 10
 // inPart says that what is read belongs to a part.
 const inPart = -1
 
-var errLongHead = errors.New("too much comes before a part")
+var errLongHead = errors.New("too much data before a part")
 
 // partsBody is the body of a form with files. The API bounds what comes before a part as
 // well, but gets to see only the parts.

@@ -37,11 +37,11 @@ func TestVersionPage(t *testing.T) {
 		t.Errorf("the API was asked as %q", asked)
 	}
 	f.answers["GET /skills/up/versions/1.0.0+b"] = `{"report":{"verdict":"refused","refused":[{"file":"m.wasm","code":"IMPORT_DENIED","message":"imports x.y"}]}}`
-	if body := owner.get(t, path).Body.String(); !strings.Contains(body, "would not take it any more") || !strings.Contains(body, "IMPORT_DENIED") {
+	if body := owner.get(t, path).Body.String(); !strings.Contains(body, "would no longer accept it") || !strings.Contains(body, "IMPORT_DENIED") {
 		t.Error("it does not say that the version is refused today")
 	}
 	delete(f.answers, "GET /skills/up/versions/1.0.0+b")
-	if w := owner.get(t, path); w.Code != 404 || !strings.Contains(w.Body.String(), "There is no report now") {
+	if w := owner.get(t, path); w.Code != 404 || !strings.Contains(w.Body.String(), "No report available") {
 		t.Errorf("without a report: %d", w.Code)
 	}
 	delete(f.answers, "GET /skills/up")

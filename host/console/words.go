@@ -72,7 +72,7 @@ func argumentsText(args []string, cut bool) string {
 		b.WriteString(visible(a, 2000) + "\n")
 	}
 	if cut {
-		b.WriteString("… and more, which is not kept")
+		b.WriteString("… and more, not stored")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

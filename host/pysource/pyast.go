@@ -114,7 +114,7 @@ func (a *Analyzer) Ask(ctx context.Context, tenant string, source []byte, q Ques
 	if len(source) > MaxSource {
 		return nil, &skill.Error{
 			Op: "pyast.Analyze", Code: skill.InvalidArgument,
-			Message: fmt.Sprintf("the program has %d bytes; at most %d are read", len(source), MaxSource),
+			Message: fmt.Sprintf("the program is too large: %d bytes, the limit is %d", len(source), MaxSource),
 		}
 	}
 	folder, err := a.prepare()
@@ -150,7 +150,7 @@ func read(r *skill.Reply) (*Module, error) {
 	case r.Code == skill.Cancelled || r.Code == skill.WorkerCrashed:
 		return nil, fail(r.Code, r.Message, nil)
 	case r.Code != "": // the parser met a limit, or the end of its stack
-		return nil, fail(skill.InvalidArgument, "the program cannot be read: it is nested too deeply or too large for the parser", fmt.Errorf("%s: %s", r.Code, r.Message))
+		return nil, fail(skill.InvalidArgument, "cannot parse the program: it is nested too deeply or too large", fmt.Errorf("%s: %s", r.Code, r.Message))
 	case r.ExitCode != 0:
 		return nil, fail(skill.Internal, "", fmt.Errorf("exit code %d: %s", r.ExitCode, skill.CleanText(string(r.Stderr), 2000)))
 	}

@@ -113,7 +113,7 @@ func (k *keptRegistry) replay() error {
 			err = json.Unmarshal(b, &m)
 		}
 		if err != nil {
-			return fmt.Errorf("%s cannot be read: %w", quote(name), plain(err))
+			return fmt.Errorf("cannot read %s: %w", quote(name), plain(err))
 		}
 		if strings.Contains(m.Type, "index") || strings.Contains(m.Type, "list") {
 			later = append(later, m)

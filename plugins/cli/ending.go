@@ -56,11 +56,11 @@ func (e *ending) reply(l skill.Limits) stoppable {
 	case failed && e.peak >= max(l.Memory/10*9, e.least):
 		r.stop(skill.MemoryLimit, fmt.Sprintf("the script failed with its memory, %d MiB, used up", l.Memory>>20))
 	case !e.reported:
-		r.stop(skill.WorkerCrashed, "the interpreter ended without saying how the script ended")
+		r.stop(skill.WorkerCrashed, "the interpreter exited without reporting the script's result")
 	case e.status.Signaled() && e.status.Signal() == sigXCPU:
 		r.stop(skill.Timeout, "the script used more processor time than its timeout allows")
 	case e.status.Signaled():
-		r.stop(skill.Trap, fmt.Sprintf("the script was ended by signal %d (%v)", int(e.status.Signal()), e.status.Signal()))
+		r.stop(skill.Trap, fmt.Sprintf("the script was killed by signal %d (%v)", int(e.status.Signal()), e.status.Signal()))
 	default:
 		r.ExitCode = uint32(e.status.ExitStatus())
 	}

@@ -37,10 +37,10 @@ func peakBelow(int) uint64 { return 0 }
 func (*guard) protections() []Protection {
 	return []Protection{
 		{"processes", false, "a process group: a process that leaves it (setsid) outlives the run"},
-		{"host-death", false, "scripts go on when the host is killed"},
+		{"host-death", false, "scripts continue when the host is killed"},
 		{"process-limit", false, "the number of processes is not limited"},
-		{"memory", false, "the system does not hold a process to its limit of memory"},
-		{"files", false, "scripts read and write what the host's user can"},
+		{"memory", false, "the system does not enforce memory limits of processes"},
+		{"files", false, "scripts have the file access of the host's user"},
 		{"network", false, "scripts reach the network"},
 		{"user", false, "scripts run as the host's user"},
 	}

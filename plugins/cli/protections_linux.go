@@ -29,12 +29,12 @@ func (g *guard) protections() []Protection {
 	}
 	files := "Landlock: scripts read the system, the interpreter, their own folder and granted data, and write ./work"
 	if g.landlock > 0 && g.landlock < 3 {
-		files += "; files that can be written can be truncated, the kernel does not tell the two apart"
+		files += "; writable files can also be truncated on this kernel"
 	}
 	if !g.readonly && g.users == nil {
 		files += "; modes and times of the host user's own files can be changed"
 	}
-	noFiles := "no Landlock: scripts read and write what the host's user can, granted data included"
+	noFiles := "no Landlock: scripts have the file access of the host's user, granted data included"
 	if g.readonly {
 		noFiles = "no Landlock: scripts read what the host's user can; they write ./work only"
 	}
@@ -49,21 +49,21 @@ func (g *guard) protections() []Protection {
 		choose("processes", g.mode != modeGroup, processes,
 			"a process group: a process that leaves it (setsid) outlives the run"),
 		choose("host-death", g.mode == modeInit, "scripts end when the host is killed",
-			"processes that a script started may go on when the host is killed"),
+			"processes that a script started may outlive a killed host"),
 		choose("process-limit", g.counts, "the number of processes of a run is limited",
 			"the number of processes is not limited; the timeout ends a fork bomb"),
 		{"memory", true, "address space is limited for each process, not for all of a run together"},
 		choose("files", g.landlock > 0, files, noFiles),
-		choose("network", g.flags != 0, "a network namespace without interfaces; sockets that are files stay reachable",
+		choose("network", g.flags != 0, "a network namespace without interfaces; Unix sockets stay reachable",
 			g.noNetwork()),
-		choose("user", g.users != nil, "each run has a user of its own, with the capability to read all files",
+		choose("user", g.users != nil, "each run has its own user, with the capability to read all files",
 			"scripts run as the host's user"),
 	}
 }
 
 func (g *guard) noNetwork() string {
 	if g.landlock >= 4 {
-		return "TCP is refused by Landlock; UDP and sockets that are files are not"
+		return "TCP is refused by Landlock; UDP and Unix sockets are not"
 	}
 	return "scripts reach the network"
 }

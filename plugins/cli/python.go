@@ -78,7 +78,7 @@ func ask(ctx context.Context, name string) (*python, error) {
 	}
 	var p python
 	if err := json.Unmarshal(out.Bytes(), &p); err != nil {
-		return nil, missing("python3 does not answer as a Python 3 does; check the installation", err)
+		return nil, missing("python3 does not behave like Python 3; check the installation", err)
 	}
 	if len(p.Version) != 2 || p.Version[0] != 3 || p.Version[1] < 8 {
 		return nil, missing("python3 is too old; Python 3.8 or newer is needed", fmt.Errorf("version %v", p.Version))
@@ -96,7 +96,7 @@ func (r *Runner) entry(folder, entry string) (string, error) {
 	if err != nil || info.Mode().Perm()&0o111 != 0o111 { // runs may have users of their own
 		return "", &skill.Error{
 			Op: "cli.entry", Code: skill.InvalidManifest, Subject: skill.CleanText(entry, 80), Err: err,
-			Message: "the entry must be a file that everybody may execute; chmod a+x makes it one",
+			Message: "the entry must be executable by everyone; run chmod a+x on it",
 		}
 	}
 	return path, nil
@@ -112,17 +112,17 @@ func script(folder, entry string) (string, error) {
 	}
 	local, err := filepath.Localize(entry)
 	if err != nil {
-		return "", refuse("the entry must be a path within the skill's folder, with slashes, such as main.py", err)
+		return "", refuse("invalid entry: use a path inside the skill's folder with slashes, such as main.py", err)
 	}
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return "", refuse("the skill's folder cannot be opened", err)
+		return "", refuse("cannot open the skill's folder", err)
 	}
 	defer root.Close()
 	info, err := root.Stat(local)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return "", refuse("the entry is not in the skill's folder; add the script or correct entry in skill.yaml", err)
+		return "", refuse("entry not found in the skill's folder; add the script or correct entry in skill.yaml", err)
 	case err != nil:
 		return "", refuse("the entry cannot be read, or leads out of the skill's folder", err)
 	case !info.Mode().IsRegular():

@@ -11,9 +11,9 @@ import (
 )
 
 // errLeft is a run's folder that is still there.
-var errLeft = errors.New("the folder of the run cannot be removed")
+var errLeft = errors.New("cannot remove the folder of the run")
 
-var errSwapped = errors.New("another one has taken its place")
+var errSwapped = errors.New("it was replaced by another folder")
 
 // removeAtOnce is how many names of a folder are read at a time.
 const removeAtOnce = 512

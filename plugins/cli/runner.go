@@ -161,7 +161,7 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	if call.Trust < skill.Trusted {
 		return nil, &skill.Error{
 			Op: "cli.Run", Code: skill.Forbidden, Subject: string(call.SkillID),
-			Message: "community skills run in the sandbox only; " + string(r.Kind()) + " is for skills in the operator's own folders",
+			Message: "community skills run only in the sandbox; " + string(r.Kind()) + " is only for skills in the operator's own folders",
 		}
 	}
 	if call.Ahead {
@@ -182,16 +182,16 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	defer stop()
 	reply, err := r.run(ctx, s.python, s.guard, call, path, r.program)
 	if err != nil {
-		message := "the script could not be started"
+		message := "cannot start the script"
 		if errors.Is(err, errLeft) {
-			message = "what the script left could not be removed"
+			message = "cannot remove leftover files of the script"
 		}
 		return nil, &skill.Error{Op: "cli.Run", Code: skill.Internal, Subject: string(call.SkillID), Message: message, Err: err}
 	}
 	return reply, nil
 }
 
-const cancelled = "the caller left before the skill had finished"
+const cancelled = "the client disconnected before the skill finished"
 
 var errTimeout = errors.New("timeout")
 

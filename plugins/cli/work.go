@@ -21,7 +21,7 @@ const maxFiles = 4096
 // that goes down folder by folder gets beyond it, and what is there would not count.
 const maxDepth = 128
 
-var errScratch = errors.New("more below ./work than the scratch limit")
+var errScratch = errors.New("the files below ./work exceed the scratch limit")
 
 // filled adds up the files below work and fails with errScratch once there is
 // more than limit bytes, maxFiles entries or maxDepth folders in each other, and

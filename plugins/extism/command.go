@@ -52,7 +52,7 @@ func Command(module []byte, function string) ([]byte, error) {
 		case e.Name == function:
 			if !callable(m.FuncType(e.Index)) {
 				return nil, &check.Error{Code: check.InvalidModule, Msg: fmt.Sprintf(
-					"the function %s of the plug-in takes or gives something else than Extism's do: nothing, and nothing or one i32", skill.CleanText(function, 80))}
+					"the function %s of the plug-in has the wrong type: Extism functions take nothing and return nothing or one i32", skill.CleanText(function, 80))}
 			}
 			found = true
 			exports = append(exports, binary.Export{Name: run, Kind: e.Kind, Index: e.Index})
@@ -60,7 +60,7 @@ func Command(module []byte, function string) ([]byte, error) {
 	}
 	if !found {
 		return nil, &check.Error{Code: check.InvalidModule, Msg: fmt.Sprintf(
-			"the plug-in exports no function %s; entry names another one as in plugin.wasm#name", skill.CleanText(function, 80))}
+			"the plug-in exports no function %s; set entry to an exported one, as in plugin.wasm#name", skill.CleanText(function, 80))}
 	}
 	// A _start begins the module itself, and _initialize is what would be called before.
 	if function != "_start" && function != initialize {

@@ -137,7 +137,7 @@ func TestEntries(t *testing.T) {
 		{"no such function", "m.wasm#nothing", newPlug().function("invoke", nil, "").Bytes(), skill.InvalidModule, 0, "", "exports no function nothing"},
 		{"no invoke", "m.wasm", newPlug().function("main", nil, "").Bytes(), skill.InvalidModule, 0, "", "exports no function invoke"},
 		{"a memory is no function", "m.wasm#memory", newPlug().function("invoke", nil, "").Bytes(), skill.InvalidModule, 0, "", "exports no function memory"},
-		{"a function that returns 64 bits", "m.wasm", newPlug().function("invoke", []binary.ValType{asm.TypeI64}, asm.I64(0)).Bytes(), skill.InvalidModule, 0, "", "takes or gives something else"},
+		{"a function that returns 64 bits", "m.wasm", newPlug().function("invoke", []binary.ValType{asm.TypeI64}, asm.I64(0)).Bytes(), skill.InvalidModule, 0, "", "has the wrong type"},
 		{"a function of other hosts", "m.wasm", imports("extism:host/user", "hello"), skill.ImportDenied, 0, "", "hello"},
 		{"a function that Extism has not", "m.wasm", imports("extism:host/env", "system"), skill.ImportDenied, 0, "", "system"},
 		{"not a module", "m.wasm", []byte("#!/bin/sh"), skill.InvalidModule, 0, "", ""},

@@ -46,7 +46,7 @@ func (l *library) get(name string) (*shelved, error) {
 	if s.mounts, s.close, err = run.Mount(); err != nil {
 		return nil, &skill.Error{
 			Op: "python.Run", Code: skill.ToolInvocationError, Subject: "python", Err: err,
-			Message: "a file of the Python runtime cannot be opened; run openskill runtime verify",
+			Message: "cannot open a file of the Python runtime; run openskill runtime verify",
 		}
 	}
 	b := boot(name)

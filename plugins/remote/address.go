@@ -41,7 +41,7 @@ func read(folder, entry string) (*address, error) {
 	b, err := content(folder, entry)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, refuse(err, `is not in the skill's folder; it is a file such as {"url": "https://tools.example.com/skills/echo:invoke"}`)
+		return nil, refuse(err, `was not found in the skill's folder; add a file such as {"url": "https://tools.example.com/skills/echo:invoke"}`)
 	case err != nil:
 		return nil, refuse(err, "cannot be read: it must be a regular file within the skill's folder")
 	case len(b) > maxEntry:
@@ -51,23 +51,23 @@ func read(folder, entry string) (*address, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&a); err != nil {
-		return nil, refuse(err, `must be one JSON object with url, and headers where it needs some`)
+		return nil, refuse(err, `must be one JSON object with url and optional headers`)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, refuse(nil, "must be one JSON object, and has something behind it")
+		return nil, refuse(nil, "must be one JSON object with nothing after it")
 	}
 	u, err := url.Parse(a.URL)
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
-		return nil, refuse(err, "must have an url such as https://tools.example.com/skills/echo:invoke")
+		return nil, refuse(err, "must have a url such as https://tools.example.com/skills/echo:invoke")
 	case u.User != nil || u.Fragment != "":
-		return nil, refuse(nil, "has a url with a user name, or with a part behind #; a key goes into headers, as ${NAME}")
+		return nil, refuse(nil, "has a url with a user name or fragment; send a key in headers, as ${NAME}")
 	}
 	seen := map[string]bool{}
 	for name := range a.Headers {
 		name = textproto.CanonicalMIMEHeaderKey(name)
 		if seen[name] || slices.Contains(ours[:], name) {
-			return nil, refuse(nil, "has the header %s twice, or it is one that the host writes", name)
+			return nil, refuse(nil, "has a duplicate or reserved header %s", name)
 		}
 		seen[name] = true
 	}
@@ -129,9 +129,9 @@ func (a *address) headers(call *skill.Call) (map[string]string, error) {
 		})
 		switch {
 		case missing != "":
-			return nil, refuse("the header %s needs the variable %s, which this skill was not granted: its manifest must ask for it in permissions.env, and the operator give it a value", name, missing)
+			return nil, refuse("the header %s needs the variable %s, which is not granted: ask for it in permissions.env and have the operator allow it in OPENSKILL_ENV_ALLOW", name, missing)
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
-			return nil, refuse("the header %s has a character that headers cannot have; look at the variables in it", name)
+			return nil, refuse("the header %s has an invalid character; check its variables", name)
 		}
 		out[name] = value
 	}

@@ -46,7 +46,7 @@ func (r *Runner) network() error {
 	if r.outgoing == nil {
 		return &skill.Error{
 			Op: "remote.Ready", Code: skill.ToolInvocationError,
-			Message: "this host makes no requests for skills; an operator who wants them allows addresses in OPENSKILL_HTTP_ALLOW",
+			Message: "requests of skills are disabled on this host; the operator can allow addresses in OPENSKILL_HTTP_ALLOW",
 		}
 	}
 	return nil
@@ -82,7 +82,7 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 	if call.Trust < skill.Trusted {
 		return nil, &skill.Error{
 			Op: "remote.Run", Code: skill.Forbidden, Subject: string(call.SkillID),
-			Message: "community skills run in the sandbox only; http is for skills in the operator's own folders",
+			Message: "community skills run only in the sandbox; http is only for skills in the operator's own folders",
 		}
 	}
 	if err := r.network(); err != nil || call.Ahead {
@@ -128,14 +128,14 @@ func (a *address) request(call *skill.Call) ([]byte, error) {
 	if err := json.Unmarshal(call.Stdin, &in); err != nil || len(in.Input) == 0 {
 		return nil, &skill.Error{
 			Op: "remote.request", Code: skill.ToolInvocationError, Subject: string(call.SkillID), Err: err,
-			Message: `a remote skill takes an object as its input, {"input": {…}}, and nothing else`,
+			Message: `invalid input of a remote skill: send one object, {"input": {…}}`,
 		}
 	}
 	body := append(append([]byte(`{"input":`), in.Input...), '}')
 	if len(body) > maxSent {
 		return nil, &skill.Error{
 			Op: "remote.request", Code: skill.PayloadTooLarge, Subject: string(call.SkillID),
-			Message: fmt.Sprintf("the request has %d bytes with the input; at most %d are sent to a remote skill", len(body), maxSent),
+			Message: fmt.Sprintf("the request to the remote skill is too large: %d bytes, the limit is %d", len(body), maxSent),
 		}
 	}
 	first, err := json.Marshal(head{"POST", a.URL, headers, min(call.Limits.Timeout.Milliseconds()+1, 1<<31)})
@@ -150,10 +150,10 @@ func ended(ctx context.Context, call *skill.Call) *skill.Reply {
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		return &skill.Reply{
 			Code:    skill.Timeout,
-			Message: fmt.Sprintf("the remote skill had not answered within %d ms; what it began may go on there", call.Limits.Timeout.Milliseconds()),
+			Message: fmt.Sprintf("the remote skill did not answer within %d ms; it may still be running there", call.Limits.Timeout.Milliseconds()),
 		}
 	}
-	return &skill.Reply{Code: skill.Cancelled, Message: "the caller left before the remote skill had answered"}
+	return &skill.Reply{Code: skill.Cancelled, Message: "the client disconnected before the remote skill answered"}
 }
 
 // answer is the first line of a response.
@@ -170,7 +170,7 @@ func reply(response []byte, call *skill.Call) (*skill.Reply, error) {
 	first, body, _ := bytes.Cut(response, []byte("\n"))
 	var a answer
 	if err := json.Unmarshal(first, &a); err != nil {
-		return nil, &skill.Error{Op: "remote.reply", Code: skill.Internal, Message: "the host's network gave no answer", Err: err}
+		return nil, &skill.Error{Op: "remote.reply", Code: skill.Internal, Message: "the request to the remote skill failed", Err: err}
 	}
 	if e := a.Error; e != nil {
 		out := &skill.Reply{Code: e.Code, Message: e.Message}
@@ -186,7 +186,7 @@ func reply(response []byte, call *skill.Call) (*skill.Reply, error) {
 	if uint64(len(body)) > call.Limits.Output {
 		return &skill.Reply{
 			Code: skill.OutputLimit, Stdout: body[:call.Limits.Output],
-			Message: fmt.Sprintf("the remote skill answered with more than its limit of %d bytes", call.Limits.Output),
+			Message: fmt.Sprintf("the remote skill's response exceeds its limit of %d bytes", call.Limits.Output),
 		}, nil
 	}
 	if a.Status < 200 || a.Status > 299 {

@@ -248,16 +248,16 @@ func TestRefused(t *testing.T) {
 	for entry, want := range map[string]string{
 		``:                                    "one JSON object",
 		`[]`:                                  "one JSON object",
-		`{"url": "https://a.example"} {}`:     "something behind it",
+		`{"url": "https://a.example"} {}`:     "nothing after it",
 		`{"uri": "https://a.example"}`:        "one JSON object",
-		`{}`:                                  "must have an url",
-		`{"url": "ftp://a.example"}`:          "must have an url",
-		`{"url": "/skills/echo:invoke"}`:      "must have an url",
+		`{}`:                                  "must have a url",
+		`{"url": "ftp://a.example"}`:          "must have a url",
+		`{"url": "/skills/echo:invoke"}`:      "must have a url",
 		`{"url": "https://u:pw@a.example"}`:   "user name",
-		`{"url": "https://a.example/#here"}`:  "behind #",
-		`{"url": "https://a.example/\u0000"}`: "must have an url",
+		`{"url": "https://a.example/#here"}`:  "fragment",
+		`{"url": "https://a.example/\u0000"}`: "must have a url",
 		`{"url": "https://a.example", "headers": {"x-trace-id": "1"}}`:                          "X-Trace-Id",
-		`{"url": "https://a.example", "headers": {"x-a": "1", "X-A": "2"}}`:                     "X-A twice",
+		`{"url": "https://a.example", "headers": {"x-a": "1", "X-A": "2"}}`:                     "header X-A",
 		`{"url": "https://a.example", "headers": {"X-A": "` + strings.Repeat("a", 9000) + `"}}`: "8192 bytes",
 	} {
 		n := &said{}

@@ -68,7 +68,7 @@ func eachItsOwn(t *testing.T, e *wasm.Engine, c skill.Call, by string) {
 			}
 			early, rest, _ := strings.Cut(string(reply.Stdout), "|")
 			want := fmt.Sprintf("tenant%d asked request %d|[FETCH_BY=%s KEY=granted]\n", i%4, i, by)
-			if rest != want || !strings.Contains(early, `"code":"NETWORK_DENIED"`) || !strings.Contains(early, "begun to read") {
+			if rest != want || !strings.Contains(early, `"code":"NETWORK_DENIED"`) || !strings.Contains(early, "began to read") {
 				t.Errorf("%q %s %s %s, want %q after a refusal", reply.Stdout, reply.Stderr, reply.Code, reply.Message, want)
 			}
 		})

@@ -60,7 +60,7 @@ func (a *Agent) Run(ctx context.Context, text string) (string, error) {
 			return a.ended(e.Answer)
 		}
 	}
-	return "", errors.New("client: the stream has no end") // it has, by the contract of ChatStream
+	return "", errors.New("client: the stream ended early") // it has, by the contract of ChatStream
 }
 
 func (a *Agent) ended(answer *ChatAnswer) (string, error) {

@@ -28,7 +28,7 @@ type Approval struct {
 
 // Approval gives one, to those who may decide about it.
 func (c *Client) Approval(ctx context.Context, id string) (*Approval, error) {
-	part, err := segment("id of an approval", id)
+	part, err := segment("approval id", id)
 	if err != nil {
 		return nil, err
 	}

@@ -172,7 +172,7 @@ func (c *Client) ApproveStream(ctx context.Context, conversation string, d Decis
 }
 
 func approvePath(conversation string) (string, error) {
-	part, err := segment("id of a conversation", conversation)
+	part, err := segment("conversation id", conversation)
 	return conversationsPath + "/" + part + ":approve", err
 }
 
@@ -222,7 +222,7 @@ func (c *Client) Conversations(ctx context.Context) iter.Seq2[*ConversationSumma
 
 // Conversation reads one.
 func (c *Client) Conversation(ctx context.Context, id string) (*Conversation, error) {
-	part, err := segment("id of a conversation", id)
+	part, err := segment("conversation id", id)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (c *Client) Conversation(ctx context.Context, id string) (*Conversation, er
 
 // DeleteConversation removes one with its messages. The records of its calls stay.
 func (c *Client) DeleteConversation(ctx context.Context, id string) error {
-	part, err := segment("id of a conversation", id)
+	part, err := segment("conversation id", id)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (c *Client) stream(ctx context.Context, path string, body any) iter.Seq2[Ev
 		}
 		defer res.Body.Close()
 		if kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type")); err != nil || kind != typeEvents {
-			yield(Event{}, errors.New("client: the answer is no stream of events; is there an openSkill host at the base URL?"))
+			yield(Event{}, errors.New("client: the response is not an event stream; check that the base URL is an openSkill server"))
 			return
 		}
 		trace := res.Header.Get("X-Trace-Id")
@@ -260,7 +260,7 @@ func (c *Client) stream(ctx context.Context, path string, body any) iter.Seq2[Ev
 		for {
 			raw, err := events.Next()
 			if err != nil {
-				yield(Event{}, fmt.Errorf("client: the stream ended before the turn did: %w", err))
+				yield(Event{}, fmt.Errorf("client: the stream ended before the turn: %w", err))
 				return
 			}
 			e, known, err := eventOf(raw, trace)
@@ -303,14 +303,14 @@ func eventOf(raw sse.Event, trace string) (e Event, known bool, err error) {
 		if err = json.Unmarshal(raw.Data, &failed); err == nil {
 			err = newError(failed.Status, &failed, trace)
 		} else {
-			err = fmt.Errorf("client: the event that says why the turn failed cannot be read: %w", err)
+			err = fmt.Errorf("client: cannot read the error event: %w", err)
 		}
 		return Event{}, true, err
 	default:
 		return Event{}, false, nil
 	}
 	if err := json.Unmarshal(raw.Data, into); err != nil {
-		return Event{}, true, fmt.Errorf("client: an event of the kind %s cannot be read: %w", e.Kind, err)
+		return Event{}, true, fmt.Errorf("client: cannot read the event %s: %w", e.Kind, err)
 	}
 	return e, true, nil
 }

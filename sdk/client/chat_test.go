@@ -115,17 +115,17 @@ func TestHostileStreams(t *testing.T) {
 		events int
 		want   string // in the error
 	}{
-		"cut off":            {streams(start + "event: text\ndata: {\"te"), 1, "ended before the turn did: unexpected EOF"},
-		"ended early":        {streams(start), 1, "ended before the turn did"},
-		"empty":              {streams(""), 0, "ended before the turn did"},
+		"cut off":            {streams(start + "event: text\ndata: {\"te"), 1, "ended before the turn: unexpected EOF"},
+		"ended early":        {streams(start), 1, "ended before the turn"},
+		"empty":              {streams(""), 0, "ended before the turn"},
 		"an endless event":   {streams(start + "event: text\n" + strings.Repeat("data: 1\n", 1000)), 1, "longer than 4096 bytes"},
-		"no JSON":            {streams(start + "event: text\ndata: {\n\n"), 1, "kind text cannot be read"},
-		"wrong type":         {streams(start + "event: tool_end\ndata: {\"latency_ms\": \"x\"}\n\n"), 1, "kind tool_end cannot be read"},
-		"a list":             {streams("event: done\ndata: []\n\n"), 0, "kind done cannot be read"},
-		"JSON instead":       {says(200, `{"answer": "x"}`), 0, "no stream of events"},
+		"no JSON":            {streams(start + "event: text\ndata: {\n\n"), 1, "cannot read the event text"},
+		"wrong type":         {streams(start + "event: tool_end\ndata: {\"latency_ms\": \"x\"}\n\n"), 1, "cannot read the event tool_end"},
+		"a list":             {streams("event: done\ndata: []\n\n"), 0, "cannot read the event done"},
+		"JSON instead":       {says(200, `{"answer": "x"}`), 0, "not an event stream"},
 		"a failure":          {says(409, `{"error": {"code": "CONFLICT", "status": 409, "message": "busy"}}`), 0, "CONFLICT: busy"},
 		"an error event":     {streams(start + "event: error\ndata: {\"code\": \"AGENT_LLM_UNAVAILABLE\", \"status\": 503, \"message\": \"no\\u001b[2Jmodel\"}\n\n" + start), 1, "AGENT_LLM_UNAVAILABLE: no[2Jmodel"},
-		"an error of errors": {streams(start + "event: error\ndata: 7\n\n"), 1, "cannot be read"},
+		"an error of errors": {streams(start + "event: error\ndata: 7\n\n"), 1, "cannot read the error event"},
 	} {
 		c := answers(t, &Options{MaxEvent: 4096}, map[string]http.HandlerFunc{"POST /agent/conversations/c-1:approve": tt.h})
 		n, last := 0, error(nil)

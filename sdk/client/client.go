@@ -66,12 +66,12 @@ func New(baseURL string, o *Options) (*Client, error) {
 	}
 	base, err := parseBase(baseURL)
 	if err != nil && named {
-		return nil, fmt.Errorf("%w (it comes from the environment variable %s)", err, BaseURLVariable)
+		return nil, fmt.Errorf("%w (from the environment variable %s)", err, BaseURLVariable)
 	} else if err != nil {
 		return nil, err
 	}
 	if strings.ContainsFunc(o.Key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return nil, errors.New("client: the key has characters that no key has; is there a line end at its end?")
+		return nil, errors.New("client: invalid characters in the API key; remove a line end at its end")
 	}
 	c := &Client{base: base, key: o.Key, userAgent: o.UserAgent, maxAnswer: o.MaxAnswer, maxEvent: o.MaxEvent, http: &http.Client{}, retries: max(o.Retries, 0), sleep: sleep}
 	if o.Retries == 0 {
@@ -103,13 +103,13 @@ func parseBase(s string) (string, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		return "", errors.New("client: the base URL cannot be read; want one like http://127.0.0.1:8000")
+		return "", errors.New("client: invalid base URL; use one like http://127.0.0.1:8000")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return "", errors.New("client: the base URL must begin with http:// or https:// and a host, like http://127.0.0.1:8000")
+		return "", errors.New("client: invalid base URL: begin with http:// or https:// and a host, like http://127.0.0.1:8000")
 	case u.User != nil:
-		return "", errors.New("client: the base URL must hold no user and no password; a key is an option of its own")
+		return "", errors.New("client: invalid base URL: remove user and password; pass the API key as an option")
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		return "", errors.New("client: the base URL must have no query and no fragment")
+		return "", errors.New("client: invalid base URL: remove query and fragment")
 	}
 	return u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"), nil
 }
@@ -141,7 +141,7 @@ func (c *Client) send(ctx context.Context, method, path string, in any, accept s
 	if !ok && in != nil {
 		b, err := json.Marshal(in)
 		if err != nil {
-			return nil, fmt.Errorf("client: the request cannot be written as JSON: %w", err)
+			return nil, fmt.Errorf("client: cannot encode the request as JSON: %w", err)
 		}
 		body = raw{typeJSON, b}
 	}
@@ -169,7 +169,7 @@ func (c *Client) once(ctx context.Context, method, path string, body raw, accept
 	}
 	if id, ok := ctx.Value(traceKey{}).(skill.TraceID); ok {
 		if !skill.ValidTraceID(string(id)) {
-			return nil, errors.New("client: a trace id is 1 to 64 of 0-9 A-Z a-z . _ -")
+			return nil, errors.New("client: invalid trace id: use 1 to 64 of 0-9 A-Z a-z . _ -")
 		}
 		h.Set("X-Trace-Id", string(id))
 	}
@@ -217,9 +217,9 @@ func (c *Client) body(res *http.Response) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(res.Body, c.maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("client: the answer was cut off: %w", err)
+		return nil, fmt.Errorf("client: the response was cut off: %w", err)
 	case int64(len(b)) > c.maxAnswer:
-		return nil, fmt.Errorf("client: the answer is longer than %d bytes", c.maxAnswer)
+		return nil, fmt.Errorf("client: the response exceeds %d bytes", c.maxAnswer)
 	}
 	return b, nil
 }
@@ -227,12 +227,12 @@ func (c *Client) body(res *http.Response) ([]byte, error) {
 func unmarshal(res *http.Response, b []byte, out any) error {
 	if err := json.Unmarshal(b, out); err != nil {
 		kind := skill.CleanText(res.Header.Get("Content-Type"), 60)
-		return fmt.Errorf("client: the answer (%s) cannot be read; is there an openSkill host at the base URL? %w", kind, err)
+		return fmt.Errorf("client: cannot read the response (%s); check that the base URL is an openSkill server: %w", kind, err)
 	}
 	return nil
 }
 
-var errEndless = errors.New("client: the host's list does not end: it gives the same cursor again")
+var errEndless = errors.New("client: the list does not end: the server repeated a cursor")
 
 // page is one of a list.
 type page[T any] struct {
@@ -278,7 +278,7 @@ func all[T any](ctx context.Context, c *Client, path string, query url.Values) i
 // segment writes an id or a name as one part of a path.
 func segment(what, s string) (string, error) {
 	if s == "" || len(s) > 1024 || s == "." || s == ".." {
-		return "", fmt.Errorf("client: %q is no %s", skill.CleanText(s, 80), what)
+		return "", fmt.Errorf("client: %q is not a valid %s", skill.CleanText(s, 80), what)
 	}
 	return url.PathEscape(s), nil
 }

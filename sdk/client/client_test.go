@@ -163,13 +163,13 @@ func TestErrors(t *testing.T) {
 	}{
 		{404, `{"error": {"code": "NOT_FOUND", "status": 404, "message": "no"}}`, Error{Status: 404, Code: "NOT_FOUND", Message: "no", TraceID: "of-header"}},
 		{422, `{"error": {"code": "AGENT_VALIDATION_ERROR", "status": 422, "message": "no"}, "meta": {"request_id": "r-1"}}`, Error{Status: 422, Code: "AGENT_VALIDATION_ERROR", Message: "no", TraceID: "of-header"}},
-		{500, `{"error": {"code": "OF_A_LATER_RELEASE"}}`, Error{Status: 500, Code: "OF_A_LATER_RELEASE", Message: "the host gave no reason", TraceID: "of-header"}},
+		{500, `{"error": {"code": "OF_A_LATER_RELEASE"}}`, Error{Status: 500, Code: "OF_A_LATER_RELEASE", Message: "the server gave no reason", TraceID: "of-header"}},
 		{500, `{"error": {"code": "a\u001bb", "message": "x"}}`, Error{Status: 500, Message: "x", TraceID: "of-header"}},
-		{502, `<html>`, Error{Status: 502, Message: "the answer (application/json) is none of openSkill's; what is between here and the host may have made it"}},
-		{500, `{"error": "text"}`, Error{Status: 500, Message: "the answer (application/json) is none of openSkill's; what is between here and the host may have made it"}},
-		{500, ``, Error{Status: 500, Message: "the answer (application/json) is none of openSkill's; what is between here and the host may have made it"}},
+		{502, `<html>`, Error{Status: 502, Message: "the response (application/json) is not from openSkill; check proxies between client and server"}},
+		{500, `{"error": "text"}`, Error{Status: 500, Message: "the response (application/json) is not from openSkill; check proxies between client and server"}},
+		{500, ``, Error{Status: 500, Message: "the response (application/json) is not from openSkill; check proxies between client and server"}},
 		{418, `{"error": {"code": "X", "message": "` + strings.Repeat("a", 4096) + `"}}`, Error{Status: 418, Code: "X", Message: strings.Repeat("a", 1021) + "…", TraceID: "of-header"}},
-		{500, strings.Repeat("a", 9000), Error{Status: 500, Message: "client: the answer is longer than 8192 bytes"}},
+		{500, strings.Repeat("a", 9000), Error{Status: 500, Message: "client: the response exceeds 8192 bytes"}},
 	} {
 		c := answers(t, &Options{MaxAnswer: 8192}, map[string]http.HandlerFunc{"GET /tools?format=mcp": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Trace-Id", "of-header")
@@ -306,7 +306,7 @@ func TestPagesOfTools(t *testing.T) {
 		"GET /tools?cursor=a&format=long":    links(`</tools?cursor=b>; rel="next"`, `["`+strings.Repeat("x", 60)+`"]`),
 		"GET /tools?format=odd":              links(`<%zz?cursor=c>; rel="next", <`, `[1]`),
 	})
-	for format, want := range map[string]string{"mcp": `[{"name":"\u003ca\u003e"},{"name":"b"},{"name":"c"}]`, "odd": "[1]", "same": "does not end", "object": "no list", "long": "longer than 100 bytes"} {
+	for format, want := range map[string]string{"mcp": `[{"name":"\u003ca\u003e"},{"name":"b"},{"name":"c"}]`, "odd": "[1]", "same": "does not end", "object": "not a list", "long": "exceed 100 bytes"} {
 		b, err := c.Tools(t.Context(), format)
 		if err != nil && !strings.Contains(err.Error(), want) || err == nil && string(b) != want {
 			t.Errorf("%s: %s, %v", format, b, err)

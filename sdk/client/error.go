@@ -44,7 +44,7 @@ func newError(status int, e *skill.ResultError, trace string) *Error {
 		out.Code = ""
 	}
 	if out.Message == "" {
-		out.Message = "the host gave no reason"
+		out.Message = "the server gave no reason"
 	}
 	if skill.ValidTraceID(trace) {
 		out.TraceID = trace
@@ -82,12 +82,12 @@ func (c *Client) refused(res *http.Response) error {
 func refusal(res *http.Response, b []byte) *Error {
 	if res.StatusCode >= 300 && res.StatusCode < 400 {
 		to := skill.CleanText(res.Header.Get("Location"), 200)
-		return &Error{Status: res.StatusCode, Message: fmt.Sprintf("the host sends to %q, which is not followed: it would take the key along; if that is right, it is the base URL", to)}
+		return &Error{Status: res.StatusCode, Message: fmt.Sprintf("refused to follow a redirect to %q with the API key; if it is right, use it as the base URL", to)}
 	}
 	var f failure
 	if err := json.Unmarshal(b, &f); err != nil || f.Error == nil || f.Error.Code == "" {
 		kind := skill.CleanText(res.Header.Get("Content-Type"), 60)
-		return &Error{Status: res.StatusCode, Message: fmt.Sprintf("the answer (%s) is none of openSkill's; what is between here and the host may have made it", kind)}
+		return &Error{Status: res.StatusCode, Message: fmt.Sprintf("the response (%s) is not from openSkill; check proxies between client and server", kind)}
 	}
 	trace := res.Header.Get("X-Trace-Id")
 	for _, given := range []string{f.TraceID, f.Meta.RequestID} {

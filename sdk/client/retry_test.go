@@ -200,7 +200,7 @@ func TestRuns(t *testing.T) {
 		`{"id": "e-1", "status": "success", "result": ` + result + `}`:                                                        "",
 		`{"id": "e-1", "status": "timeout", "result": ` + failed + `}`:                                                        "TIMEOUT: late",
 		`{"id": "e-1", "status": "failed", "error": {"code": "TRAP", "status": 502, "message": "it broke"}, "trace_id": "t"}`: "TRAP: it broke",
-		`{"id": "e-1", "status": "success"}`:                                                                                  "not kept any more",
+		`{"id": "e-1", "status": "success"}`:                                                                                  "no longer stored",
 	} {
 		last, looks, waits = body, 0, nil
 		run, err := c.Start(t.Context(), "slow", nil)

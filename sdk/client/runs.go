@@ -54,7 +54,7 @@ func (c *Client) StartWith(ctx context.Context, id skill.ID, input any, o CallOp
 		return nil, err
 	}
 	if accepted.ID == "" {
-		return nil, errors.New("client: the answer names no execution; is there an openSkill host at the base URL?")
+		return nil, errors.New("client: the response names no execution; check that the base URL is an openSkill server")
 	}
 	return &Run{ID: accepted.ID, c: c}, nil
 }
@@ -79,7 +79,7 @@ func (r *Run) Wait(ctx context.Context) (*skill.Result, error) {
 			return ended(e)
 		}
 		if err := r.c.sleep(ctx, pause); err != nil {
-			return nil, fmt.Errorf("client: the call goes on as the execution %s: %w", r.ID, err)
+			return nil, fmt.Errorf("client: the call continues as the execution %s: %w", r.ID, err)
 		}
 	}
 	return r.done, nil
@@ -98,7 +98,7 @@ func ended(e *Execution) (*skill.Result, error) {
 	case e.Error != nil:
 		return nil, newError(0, e.Error, e.TraceID)
 	}
-	return nil, fmt.Errorf("client: the execution %s has ended as %s, and its result is not kept any more", skill.CleanText(e.ID, 80), skill.CleanText(e.Status, 40))
+	return nil, fmt.Errorf("client: the execution %s ended as %s, but its result is no longer stored", skill.CleanText(e.ID, 80), skill.CleanText(e.Status, 40))
 }
 
 // Cancel ends the call.
@@ -106,7 +106,7 @@ func (r *Run) Cancel(ctx context.Context) (*Execution, error) { return r.c.Cance
 
 // Cancel ends a call of one's own that is under way. To ask twice does no harm.
 func (c *Client) Cancel(ctx context.Context, id string) (*Execution, error) {
-	part, err := segment("id of an execution", id)
+	part, err := segment("execution id", id)
 	if err != nil {
 		return nil, err
 	}

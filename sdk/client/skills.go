@@ -52,7 +52,7 @@ func (c *Client) result(ctx context.Context, path string, body any) (*skill.Resu
 	case err != nil:
 		return nil, err
 	case !r.Success || r.Error != nil || len(r.Data) == 0 || bytes.Equal(r.Data, []byte("null")):
-		return nil, errors.New("client: the answer is no Normalized Skill Result of a call that succeeded; is there an openSkill host at the base URL?")
+		return nil, errors.New("client: the response is not a successful Normalized Skill Result; check that the base URL is an openSkill server")
 	}
 	return r, nil
 }
@@ -104,11 +104,11 @@ func (c *Client) Tools(ctx context.Context, format string) (json.RawMessage, err
 		}
 		var page []json.RawMessage
 		if err := json.Unmarshal(b, &page); err != nil {
-			return nil, errors.New("client: a page of tools is no list; is there an openSkill host at the base URL?")
+			return nil, errors.New("client: a page of tools is not a list; check that the base URL is an openSkill server")
 		}
 		all = append(all, page...)
 		if left -= int64(len(b)); left < 0 {
-			return nil, fmt.Errorf("client: the pages of tools are longer than %d bytes", c.maxAnswer)
+			return nil, fmt.Errorf("client: the pages of tools exceed %d bytes", c.maxAnswer)
 		}
 		if next == "" {
 			return json.Marshal(all)
@@ -156,7 +156,7 @@ func (c *Client) AgentSkills(ctx context.Context) iter.Seq2[*skill.AgentSkill, e
 
 // AgentSkill gives one Agent Skill, and the text of its SKILL.md.
 func (c *Client) AgentSkill(ctx context.Context, name string) (*skill.AgentSkill, string, error) {
-	part, err := segment("name of an Agent Skill", name)
+	part, err := segment("Agent Skill name", name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -182,11 +182,11 @@ type ScriptOptions struct {
 
 // RunScript runs a script of an Agent Skill, and gives what it printed, as Invoke does.
 func (c *Client) RunScript(ctx context.Context, name, script string, o ScriptOptions) (*skill.Result, error) {
-	part, err := segment("name of an Agent Skill", name)
+	part, err := segment("Agent Skill name", name)
 	if err != nil {
 		return nil, err
 	}
-	file, err := segment("name of a script", script)
+	file, err := segment("script name", script)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +239,7 @@ type Payload struct {
 
 // Execution gives the record of a call.
 func (c *Client) Execution(ctx context.Context, id string) (*Execution, error) {
-	part, err := segment("id of an execution", id)
+	part, err := segment("execution id", id)
 	if err != nil {
 		return nil, err
 	}

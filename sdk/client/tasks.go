@@ -50,7 +50,7 @@ func (c *Client) Execute(ctx context.Context, t Task) (*Outcome, error) {
 		return out.Data, err
 	}
 	if err == nil && out.Data == nil {
-		err = errors.New("client: the answer holds no outcome; is there an openSkill host at the base URL?")
+		err = errors.New("client: the response has no outcome; check that the base URL is an openSkill server")
 	}
 	return out.Data, err
 }
@@ -81,7 +81,7 @@ type Iteration struct {
 
 // Session gives a run of an agent with its calls.
 func (c *Client) Session(ctx context.Context, id string) (*Session, error) {
-	part, err := segment("id of a session", id)
+	part, err := segment("session id", id)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (c *Client) Session(ctx context.Context, id string) (*Session, error) {
 		return nil, err
 	}
 	if out.Data == nil {
-		return nil, errors.New("client: the answer holds no session; is there an openSkill host at the base URL?")
+		return nil, errors.New("client: the response has no session; check that the base URL is an openSkill server")
 	}
 	return out.Data, nil
 }

@@ -25,7 +25,7 @@ func (c *Client) Upload(ctx context.Context, u *Upload) (*skill.UploadResult, er
 		content []byte
 	}{{"archive", u.Archive}, {"module", u.Module}, {"manifest", u.Manifest}}
 	if (u.Archive == nil) == (u.Module == nil) || (u.Module == nil) != (u.Manifest == nil) {
-		return nil, errors.New("client: an upload is an archive, or a module and its manifest")
+		return nil, errors.New("client: invalid upload: send an archive, or a module and its manifest")
 	}
 	var b bytes.Buffer
 	form := multipart.NewWriter(&b)

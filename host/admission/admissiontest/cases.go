@@ -152,8 +152,8 @@ func names() []Case {
 	}
 	return append(list,
 		rejected("U01-zip-dots", zipOf(Entry{Name: "././evil", Body: []byte("x")}), "part ."),
-		rejected("U01-zip-dot-twice", zipOf(Entry{Name: "./"}, Entry{Name: "./"}), "twice"),
-		rejected("U01-zip-dot-same", zipOf(Entry{Name: "./main.js", Body: []byte("x")}), "twice"),
+		rejected("U01-zip-dot-twice", zipOf(Entry{Name: "./"}, Entry{Name: "./"}), "duplicate"),
+		rejected("U01-zip-dot-same", zipOf(Entry{Name: "./main.js", Body: []byte("x")}), "duplicate"),
 		rejected("U01-zip-empty", zipOf(Entry{Name: "", Body: []byte("x")}), "empty"),
 		rejected("U01-zip-nul", zipOf(Entry{Name: "main.js\x00.txt", Body: []byte("x")}), "control"),
 		rejected("U01-zip-folder-up", zipOf(Entry{Name: "../evil/"}), ".."),
@@ -303,8 +303,8 @@ func bombs() []Case {
 func twins() []Case {
 	var list []Case
 	for _, n := range []struct{ name, a, b, says string }{
-		{"same", "a", "a", "twice"},
-		{"same-folder", "d/", "d/", "twice"},
+		{"same", "a", "a", "duplicate"},
+		{"same-folder", "d/", "d/", "duplicate"},
 		{"case", "Readme", "README", "differ only"},
 		{"case-of-the-manifest", "SKILL.YAML", "b", "differ only"},
 		{"composed", "caf\u00e9", "cafe\u0301", "differ only"},
@@ -321,7 +321,7 @@ func twins() []Case {
 			rejected("U04-zip-"+n.name, zipOf(Entry{Name: n.a}, Entry{Name: n.b}), n.says),
 			rejected("U04-tar-"+n.name, tarOf(PAX("path", n.a), Block{Name: kindOf(n.a)}, PAX("path", n.b), Block{Name: kindOf(n.b)}), n.says))
 	}
-	return append(list, rejected("U04-tar-dot", tarOf(Block{Name: "./main.js", Body: []byte("x")}), "twice"))
+	return append(list, rejected("U04-tar-dot", tarOf(Block{Name: "./main.js", Body: []byte("x")}), "duplicate"))
 }
 
 func kindOf(name string) string {

@@ -67,7 +67,7 @@ func (c *Carrier) fetchWhole(ctx context.Context, src *source, desc ocispec.Desc
 // parcels, in whatever order they are given.
 func Export(w io.Writer, parcels []*Parcel) error {
 	if len(parcels) > maxBundled {
-		return invalid("share.Export", "a bundle holds at most %d skills", maxBundled)
+		return invalid("share.Export", "too many skills for a bundle; the limit is %d", maxBundled)
 	}
 	index := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: []ocispec.Descriptor{}}
 	blobs := map[string]func() (io.ReadCloser, error){}
@@ -83,7 +83,7 @@ func Export(w io.Writer, parcels []*Parcel) error {
 	for _, p := range parcels {
 		name := string(p.ID) + "-" + Tag(p.Version)
 		if seen[name] {
-			return conflict("share.Export", "%s %s is there twice", p.ID, p.Version)
+			return conflict("share.Export", "%s %s is listed twice", p.ID, p.Version)
 		}
 		seen[name] = true
 		d := p.desc
@@ -149,18 +149,18 @@ func (c *Carrier) OpenBundle(file string) (*Bundle, error) {
 		return nil, err
 	}
 	if err := plainJSON(index, indexKeys); err != nil {
-		return nil, malformed("the bundle's index is not sound: %v", err)
+		return nil, malformed("invalid bundle index: %v", err)
 	}
 	var i ocispec.Index
 	if err := json.Unmarshal(index, &i); err != nil {
-		return nil, malformed("the bundle's index is not sound: %v", err)
+		return nil, malformed("invalid bundle index: %v", err)
 	}
 	if i.SchemaVersion != 2 || len(i.Manifests) == 0 || len(i.Manifests) > maxBundled {
-		return nil, malformed("the bundle holds %d skills; 1 to %d are accepted", len(i.Manifests), maxBundled)
+		return nil, malformed("the bundle has %d skills; the limit is 1 to %d", len(i.Manifests), maxBundled)
 	}
 	blobs, err := oci.NewStorageFromTar(file)
 	if err != nil {
-		return nil, malformed("the bundle cannot be read: %v", unpathed(err))
+		return nil, malformed("cannot read the bundle: %v", unpathed(err))
 	}
 	return &Bundle{src: &source{from: blobs, host: "the bundle", place: PlaceBundle, name: PlaceBundle}, index: i.Manifests}, nil
 }
@@ -170,7 +170,7 @@ func (c *Carrier) OpenBundle(file string) (*Bundle, error) {
 func (c *Carrier) readIndex(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, invalid("share.Import", "the bundle cannot be opened: %s", unpathed(err))
+		return nil, invalid("share.Import", "cannot open the bundle: %s", unpathed(err))
 	}
 	defer f.Close()
 	var index []byte
@@ -182,28 +182,28 @@ func (c *Carrier) readIndex(file string) ([]byte, error) {
 		case errors.Is(err, io.EOF) && index != nil:
 			return index, nil
 		case errors.Is(err, io.EOF):
-			return nil, malformed("the file is no bundle: it has no %s", bundleIndex)
+			return nil, malformed("not a bundle: %s is missing", bundleIndex)
 		case err != nil:
-			return nil, malformed("the file is no bundle, or is damaged or cut off: %v", err)
+			return nil, malformed("not a bundle, or damaged or truncated: %v", err)
 		}
 		switch {
 		case !bundled.MatchString(h.Name) || seen[h.Name] || len(seen) == maxEntries:
-			return nil, malformed("the bundle has an entry %q, which is twice there, too much, or not of a bundle", skill.CleanText(h.Name, 80))
+			return nil, malformed("unexpected or duplicate entry %q in the bundle", skill.CleanText(h.Name, 80))
 		case h.Typeflag == tar.TypeDir && strings.HasSuffix(h.Name, "/"):
 		case h.Typeflag != tar.TypeReg || strings.HasSuffix(h.Name, "/"):
-			return nil, malformed("the bundle has an entry %q that is no file", skill.CleanText(h.Name, 80))
+			return nil, malformed("the bundle entry %q is not a file", skill.CleanText(h.Name, 80))
 		case h.Size > max(c.o.MaxArchive, maxIndex):
-			return nil, &skill.Error{Op: "share.Import", Code: skill.PayloadTooLarge, Message: fmt.Sprintf("a file of the bundle has %d bytes; at most %d are accepted", h.Size, c.o.MaxArchive)}
+			return nil, &skill.Error{Op: "share.Import", Code: skill.PayloadTooLarge, Message: fmt.Sprintf("a file of the bundle is too large: %d bytes, the limit is %d", h.Size, c.o.MaxArchive)}
 		}
 		seen[h.Name] = true
 		if h.Name != bundleIndex {
 			continue
 		}
 		if index, err = io.ReadAll(io.LimitReader(t, maxIndex+1)); err != nil {
-			return nil, malformed("the bundle is damaged or cut off: %v", err)
+			return nil, malformed("the bundle is damaged or truncated: %v", err)
 		}
 		if len(index) > maxIndex {
-			return nil, malformed("the bundle's index has more than %d bytes", maxIndex)
+			return nil, malformed("the bundle's index is too large; the limit is %d bytes", maxIndex)
 		}
 	}
 }
@@ -221,7 +221,7 @@ func (c *Carrier) Import(ctx context.Context, b *Bundle, o PullOptions) ([]*Pull
 				return err
 			}
 			if seen[id] {
-				return conflict("share.Import", "the bundle has %s twice, in two versions; pull the one that is wanted", id)
+				return conflict("share.Import", "the bundle has two versions of %s; pull the one you want", id)
 			}
 			seen[id] = true
 			ready = append(ready, place)

@@ -23,10 +23,10 @@ import (
 var (
 	sha256Digest  = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	threeNumbers  = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+`)
-	errPlainHTTP  = errors.New("the registry leads to an address without TLS")
-	errTooMany    = errors.New("the registry leads from one address to another too often")
+	errPlainHTTP  = errors.New("the registry redirects to an address without TLS")
+	errTooMany    = errors.New("too many redirects of the registry")
 	errEnough     = errors.New("enough")
-	errNotAllowed = errors.New("the registry leads to another host")
+	errNotAllowed = errors.New("the registry redirects to another host")
 )
 
 // Version reports whether s is a semantic version, as manifests have them.
@@ -61,7 +61,7 @@ var (
 func plainJSON(b []byte, known []string) error {
 	return strictjson.Object(b, func(key, _ []byte) error {
 		if !slices.Contains(known, string(key)) {
-			return fmt.Errorf("the key %q is not known", skill.CleanText(string(key), 60))
+			return fmt.Errorf("unknown key %q", skill.CleanText(string(key), 60))
 		}
 		return nil
 	})
@@ -82,19 +82,19 @@ func told(ctx context.Context, host string, err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fail(skill.Timeout, "the registry %s was not done in time", host)
+		return fail(skill.Timeout, "the registry %s timed out", host)
 	case ctx.Err() != nil:
 		return fail(skill.Cancelled, "interrupted")
 	case errors.Is(err, errdef.ErrNotFound):
-		return fail(skill.NotFound, "the registry %s does not have that", host)
+		return fail(skill.NotFound, "not found in the registry %s", host)
 	case errors.As(err, &answer):
 		return answered(host, answer, err)
 	case errors.Is(err, errPlainHTTP), errors.Is(err, errTooMany), errors.Is(err, errNotAllowed):
 		return fail(skill.NetworkDenied, "%s: %s", host, rootOf(err))
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return fail(skill.Timeout, "the registry %s does not answer", host)
+		return fail(skill.Timeout, "the registry %s is unreachable", host)
 	}
-	return fail(skill.ToolInvocationError, "the registry %s cannot be used: %s", host, rootOf(err))
+	return fail(skill.ToolInvocationError, "cannot use the registry %s: %s", host, rootOf(err))
 }
 
 // answered tells what a registry said.
@@ -102,15 +102,15 @@ func answered(host string, answer *errcode.ErrorResponse, err error) error {
 	code, word := skill.ToolInvocationError, ""
 	switch answer.StatusCode {
 	case 401:
-		code, word = skill.Unauthorized, ": it wants to know who asks"
+		code, word = skill.Unauthorized, ": authentication required"
 	case 403:
-		code, word = skill.Forbidden, ": it does not allow that"
+		code, word = skill.Forbidden, ": access denied"
 	case 404:
-		code, word = skill.NotFound, ": there is no such thing"
+		code, word = skill.NotFound, ": not found"
 	case 413:
-		code, word = skill.PayloadTooLarge, ": that is too large for it"
+		code, word = skill.PayloadTooLarge, ": too large"
 	case 429:
-		code, word = skill.RateLimited, ": it was asked too often"
+		code, word = skill.RateLimited, ": too many requests"
 	}
 	if len(answer.Errors) > 0 && answer.Errors[0].Message != "" {
 		word += fmt.Sprintf(" (%s)", skill.CleanText(answer.Errors[0].Message, 120))

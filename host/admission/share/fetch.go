@@ -27,11 +27,11 @@ type source struct {
 func (c *Carrier) fetchManifest(ctx context.Context, src *source, desc ocispec.Descriptor) (*Parcel, error) {
 	switch {
 	case desc.MediaType == ocispec.MediaTypeImageIndex:
-		return nil, malformed("this is an index of several artifacts, and no skill; name the skill itself")
+		return nil, malformed("not a skill but an index of several artifacts; name the skill itself")
 	case desc.MediaType != ocispec.MediaTypeImageManifest:
-		return nil, malformed("this is no skill: it is of type %q", desc.MediaType)
+		return nil, malformed("not a skill: its type is %q", desc.MediaType)
 	case desc.Size > maxManifest:
-		return nil, &skill.Error{Op: "share.Fetch", Code: skill.PayloadTooLarge, Message: fmt.Sprintf("the artifact's manifest has %d bytes; at most %d are accepted", desc.Size, maxManifest)}
+		return nil, &skill.Error{Op: "share.Fetch", Code: skill.PayloadTooLarge, Message: fmt.Sprintf("the artifact's manifest is too large: %d bytes, the limit is %d", desc.Size, maxManifest)}
 	}
 	b, err := small(ctx, src, desc)
 	if err != nil {
@@ -70,10 +70,10 @@ func small(ctx context.Context, src *source, desc ocispec.Descriptor) ([]byte, e
 // unsound tells bytes that are not those of their digest from a network that failed.
 func unsound(ctx context.Context, host string, err error) error {
 	if ctx.Err() == nil && (errors.Is(err, content.ErrMismatchedDigest) || errors.Is(err, content.ErrTrailingData)) {
-		return malformed("what %s sent is not what it announced: the digest differs", host)
+		return malformed("digest mismatch: %s sent other data than announced", host)
 	}
 	if ctx.Err() == nil && errors.Is(err, io.ErrUnexpectedEOF) {
-		return &skill.Error{Op: "share.Fetch", Code: skill.ToolInvocationError, Message: "the transfer from " + host + " was cut off; nothing was changed", Err: err}
+		return &skill.Error{Op: "share.Fetch", Code: skill.ToolInvocationError, Message: "the transfer from " + host + " was interrupted; nothing was changed", Err: err}
 	}
 	return told(ctx, host, err)
 }
@@ -145,14 +145,14 @@ func (p *Parcel) Holds(a *admission.Admitted) error {
 	is := Statement{ID: d.ID, Version: d.Version, Digest: a.Digest}
 	for _, f := range a.Report.Files {
 		if !travels(f.Path) { // nobody who verifies the folder later would look at it
-			return malformed("the artifact holds %s, and neither hidden files nor target, node_modules and __pycache__ belong into one", f.Path)
+			return malformed("the artifact has %s: hidden files, target, node_modules and __pycache__ are not allowed", f.Path)
 		}
 	}
 	if is == p.Statement {
 		return nil
 	}
 	return &skill.Error{Op: "share.Unpack", Code: skill.SignatureInvalid, Message: skill.CleanText(fmt.Sprintf(
-		"the artifact says that it is %s %s with the digest %s, and its files are %s %s with the digest %s",
+		"the artifact claims to be %s %s with the digest %s, but its files are %s %s with the digest %s",
 		p.ID, p.Version, p.Digest, is.ID, is.Version, is.Digest), skill.MaxMessage)}
 }
 
@@ -200,7 +200,7 @@ func (c *Carrier) Fetch(ctx context.Context, r *Remote, ref Reference, accepts *
 func Older(s Statement, there []string) error {
 	for _, v := range there {
 		if v != s.Version && Compare(s.Version, v) <= 0 {
-			return &skill.Error{Op: "share.Older", Code: skill.DowngradeRefused, Message: fmt.Sprintf("%s %s is here, and %s is not higher", s.ID, v, s.Version)}
+			return &skill.Error{Op: "share.Older", Code: skill.DowngradeRefused, Message: fmt.Sprintf("%s %s is installed and %s is not higher", s.ID, v, s.Version)}
 		}
 	}
 	return nil

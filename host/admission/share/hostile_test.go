@@ -63,15 +63,15 @@ func TestShareHostileRegistry(t *testing.T) {
 		says string
 	}{
 		"an index":                 {raw(ocispec.MediaTypeImageIndex, `{"schemaVersion":2,"manifests":[]}`), skill.ArchiveRejected, "an index of several"},
-		"a manifest of Docker":     {raw("application/vnd.docker.distribution.manifest.v2+json", `{"schemaVersion":2}`), skill.ArchiveRejected, "no skill"},
-		"no JSON":                  {raw(image, `hello`), skill.ArchiveRejected, "not sound JSON"},
-		"a key twice":              {raw(image, `{"schemaVersion":2,"schemaVersion":2}`), skill.ArchiveRejected, "not sound JSON"},
-		"a key in capitals":        {raw(image, `{"schemaVersion":2,"Layers":[]}`), skill.ArchiveRejected, "not known"},
-		"deep JSON":                {raw(image, `{"config":`+strings.Repeat("[", 5000)+`}`), skill.ArchiveRejected, "not sound JSON"},
-		"a list":                   {raw(image, `[]`), skill.ArchiveRejected, "not sound JSON"},
-		"other types":              {raw(image, `{"schemaVersion":"2"}`), skill.ArchiveRejected, "none of OCI"},
-		"a container image":        {manifest(func(m *ocispec.Manifest) { m.ArtifactType = "" }), skill.ArchiveRejected, "this is no skill"},
-		"another artifact":         {manifest(func(m *ocispec.Manifest) { m.ArtifactType = "application/x\x1b[2J" }), skill.ArchiveRejected, "this is no skill"},
+		"a manifest of Docker":     {raw("application/vnd.docker.distribution.manifest.v2+json", `{"schemaVersion":2}`), skill.ArchiveRejected, "not a skill"},
+		"not JSON":                 {raw(image, `hello`), skill.ArchiveRejected, "not valid JSON"},
+		"a key twice":              {raw(image, `{"schemaVersion":2,"schemaVersion":2}`), skill.ArchiveRejected, "not valid JSON"},
+		"a key in capitals":        {raw(image, `{"schemaVersion":2,"Layers":[]}`), skill.ArchiveRejected, "unknown key"},
+		"deep JSON":                {raw(image, `{"config":`+strings.Repeat("[", 5000)+`}`), skill.ArchiveRejected, "not valid JSON"},
+		"a list":                   {raw(image, `[]`), skill.ArchiveRejected, "not valid JSON"},
+		"other types":              {raw(image, `{"schemaVersion":"2"}`), skill.ArchiveRejected, "not an OCI manifest"},
+		"a container image":        {manifest(func(m *ocispec.Manifest) { m.ArtifactType = "" }), skill.ArchiveRejected, "not a skill"},
+		"another artifact":         {manifest(func(m *ocispec.Manifest) { m.ArtifactType = "application/x\x1b[2J" }), skill.ArchiveRejected, "not a skill"},
 		"no layers":                {manifest(func(m *ocispec.Manifest) { m.Layers = nil }), skill.ArchiveRejected, "0 layers"},
 		"three layers":             {manifest(func(m *ocispec.Manifest) { m.Layers = append(m.Layers, m.Layers[0], m.Layers[0]) }), skill.ArchiveRejected, "3 layers"},
 		"10,000 layers":            {manifest(func(m *ocispec.Manifest) { m.Layers = make([]ocispec.Descriptor, 10_000) }), skill.PayloadTooLarge, "manifest"},
@@ -82,19 +82,19 @@ func TestShareHostileRegistry(t *testing.T) {
 		"a layer that is too long": {manifest(func(m *ocispec.Manifest) { m.Layers[0].Size-- }), "", ""},
 		"a digest of MD5":          {manifest(func(m *ocispec.Manifest) { m.Layers[0].Digest = "md5:0123" }), skill.ArchiveRejected, "layer 0"},
 		"a digest that is a path":  {manifest(func(m *ocispec.Manifest) { m.Layers[0].Digest = "sha256:../../x" }), skill.ArchiveRejected, "layer 0"},
-		"a layer elsewhere":        {manifest(func(m *ocispec.Manifest) { m.Layers[0].URLs = []string{"http://169.254.169.254/"} }), skill.ArchiveRejected, "elsewhere"},
+		"a layer elsewhere":        {manifest(func(m *ocispec.Manifest) { m.Layers[0].URLs = []string{"http://169.254.169.254/"} }), skill.ArchiveRejected, "foreign address"},
 		"a huge signature": {manifest(func(m *ocispec.Manifest) {
 			m.Layers = append(m.Layers, ocispec.Descriptor{MediaType: SignatureType, Digest: m.Layers[0].Digest, Size: 5000})
 		}), skill.PayloadTooLarge, "layer 1"},
 		"a signature that is none": {manifest(func(m *ocispec.Manifest) {
 			m.Layers = append(m.Layers, m.Layers[0])
 			m.Layers[1].MediaType = SignatureType
-		}), skill.SignatureInvalid, "not one that minisign writes"},
+		}), skill.SignatureInvalid, "not a minisign signature"},
 		"a subject":                 {manifest(func(m *ocispec.Manifest) { m.Subject = &m.Layers[0] }), skill.ArchiveRejected, "subject"},
 		"a config":                  {manifest(func(m *ocispec.Manifest) { m.Config.Digest = m.Layers[0].Digest }), skill.ArchiveRejected, "config"},
-		"no name":                   {manifest(func(m *ocispec.Manifest) { delete(m.Annotations, ocispec.AnnotationTitle) }), skill.ArchiveRejected, "does not say which skill"},
-		"a name that is a path":     {manifest(func(m *ocispec.Manifest) { m.Annotations[ocispec.AnnotationTitle] = "../../etc" }), skill.ArchiveRejected, "does not say which skill"},
-		"no version":                {manifest(func(m *ocispec.Manifest) { m.Annotations[ocispec.AnnotationVersion] = "latest" }), skill.ArchiveRejected, "does not say which skill"},
+		"no name":                   {manifest(func(m *ocispec.Manifest) { delete(m.Annotations, ocispec.AnnotationTitle) }), skill.ArchiveRejected, "does not name its skill"},
+		"a name that is a path":     {manifest(func(m *ocispec.Manifest) { m.Annotations[ocispec.AnnotationTitle] = "../../etc" }), skill.ArchiveRejected, "does not name its skill"},
+		"no version":                {manifest(func(m *ocispec.Manifest) { m.Annotations[ocispec.AnnotationVersion] = "latest" }), skill.ArchiveRejected, "does not name its skill"},
 		"another name":              {manifest(func(m *ocispec.Manifest) { m.Annotations[ocispec.AnnotationTitle] = "other" }), skill.SignatureInvalid, "its files are greeter"},
 		"another digest":            {manifest(func(m *ocispec.Manifest) { m.Annotations[AnnotationDigest] = sum(nil) }), skill.SignatureInvalid, "its files are greeter"},
 		"a layer that is not there": {manifest(func(m *ocispec.Manifest) { m.Layers[0].Digest = ocispec.DescriptorEmptyJSON.Digest[:70] + "0" }), skill.NotFound, ""},
@@ -105,14 +105,14 @@ func TestShareHostileRegistry(t *testing.T) {
 			}
 			b[len(b)/2] ^= 1
 			return func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(b) }
-		}), skill.ArchiveRejected, "the digest differs"},
-		"an endless layer": {blob(func(*world, *Parcel) http.HandlerFunc { return endless }), skill.ArchiveRejected, "the digest differs"},
+		}), skill.ArchiveRejected, "digest mismatch"},
+		"an endless layer": {blob(func(*world, *Parcel) http.HandlerFunc { return endless }), skill.ArchiveRejected, "digest mismatch"},
 		"a layer cut off": {blob(func(_ *world, p *Parcel) http.HandlerFunc {
 			return func(rw http.ResponseWriter, _ *http.Request) {
 				rw.Header().Set("Content-Length", fmt.Sprint(p.Size()))
 				_, _ = rw.Write(make([]byte, p.Size()/2))
 			}
-		}), skill.ToolInvocationError, "cut off"},
+		}), skill.ToolInvocationError, "interrupted"},
 		"a layer that is short": {blob(func(_ *world, p *Parcel) http.HandlerFunc {
 			return func(rw http.ResponseWriter, _ *http.Request) {
 				_, _ = rw.Write(make([]byte, p.Size()/2))
@@ -120,13 +120,13 @@ func TestShareHostileRegistry(t *testing.T) {
 					f.Flush()
 				}
 			}
-		}), skill.ToolInvocationError, "cut off"},
+		}), skill.ToolInvocationError, "interrupted"},
 		"a connection that breaks": {blob(func(*world, *Parcel) http.HandlerFunc {
 			return func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
-		}), skill.ToolInvocationError, "cannot be used"},
+		}), skill.ToolInvocationError, "cannot use"},
 		"redirects without end": {blob(func(*world, *Parcel) http.HandlerFunc {
 			return func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, r.URL.Path, http.StatusFound) }
-		}), skill.NetworkDenied, "too often"},
+		}), skill.NetworkDenied, "too many redirects"},
 		"a redirect without TLS": {blob(func(*world, *Parcel) http.HandlerFunc {
 			return func(rw http.ResponseWriter, r *http.Request) {
 				http.Redirect(rw, r, "http://registry.example.com/x?token=secret", http.StatusTemporaryRedirect)
@@ -144,7 +144,7 @@ func TestShareHostileRegistry(t *testing.T) {
 				rw.Header().Set("Content-Type", image)
 				_, _ = rw.Write([]byte(strings.Repeat(" ", len(p.manifest))))
 			})
-		}, skill.ArchiveRejected, "the digest differs"},
+		}, skill.ArchiveRejected, "digest mismatch"},
 		"a digest that is not the tag's": {func(w *world, p *Parcel) {
 			w.wrap = served(http.MethodHead, "/manifests/", func(rw http.ResponseWriter, _ *http.Request) {
 				rw.Header().Set("Content-Type", image)
@@ -158,9 +158,9 @@ func TestShareHostileRegistry(t *testing.T) {
 				return true
 			}
 		}, skill.ToolInvocationError, ""},
-		"who asks":        {func(w *world, _ *Parcel) { w.wrap = status(http.StatusUnauthorized) }, skill.Unauthorized, "who asks"},
-		"not allowed":     {func(w *world, _ *Parcel) { w.wrap = status(http.StatusForbidden) }, skill.Forbidden, ""},
-		"asked too often": {func(w *world, _ *Parcel) { w.wrap = status(http.StatusTooManyRequests) }, skill.RateLimited, ""},
+		"authentication required": {func(w *world, _ *Parcel) { w.wrap = status(http.StatusUnauthorized) }, skill.Unauthorized, "authentication required"},
+		"not allowed":             {func(w *world, _ *Parcel) { w.wrap = status(http.StatusForbidden) }, skill.Forbidden, ""},
+		"too many requests":       {func(w *world, _ *Parcel) { w.wrap = status(http.StatusTooManyRequests) }, skill.RateLimited, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -210,9 +210,9 @@ func TestShareSilentRegistry(t *testing.T) {
 		w := newWorld(t, func(o *RemoteOptions) { o.Idle = 300 * time.Millisecond })
 		w.push(w.folder("greeter", "0.1.0", "hello"), "greeter")
 		hang(w, http.MethodGet, "/blobs/")
-		w.refused("a body that does not come", skill.Timeout, "does not answer", func() error { _, err := w.pull("greeter", unsigned); return err })
+		w.refused("a body that does not come", skill.Timeout, "is unreachable", func() error { _, err := w.pull("greeter", unsigned); return err })
 		hang(w, http.MethodHead, "/manifests/")
-		w.refused("an answer that does not come", skill.Timeout, "does not answer", func() error { _, err := w.pull("greeter", unsigned); return err })
+		w.refused("an answer that does not come", skill.Timeout, "is unreachable", func() error { _, err := w.pull("greeter", unsigned); return err })
 	})
 	t.Run("interrupted", func(t *testing.T) {
 		t.Parallel()
@@ -279,7 +279,7 @@ func TestShareCredentials(t *testing.T) {
 	wrong := NewRemote(RemoteOptions{Username: "ada", Password: "secret-2"})
 	defer wrong.Close()
 	_, err := w.carrier.Pull(t.Context(), wrong, w.ref("greeter"), PullOptions{Dir: w.dir, Policy: unsigned})
-	wantCode(t, "a wrong password", err, skill.Unauthorized, "who asks")
+	wantCode(t, "a wrong password", err, skill.Unauthorized, "authentication required")
 	if strings.Contains(err.Error(), "secret") {
 		t.Errorf("the error tells the password: %v", err)
 	}
@@ -301,7 +301,7 @@ func TestShareHosts(t *testing.T) {
 	}
 	nobody := NewRemote(RemoteOptions{Hosts: []string{}})
 	defer nobody.Close()
-	w.refused("no host", skill.NetworkDenied, "not one of those", func() error { return pull(nobody) })
+	w.refused("no host", skill.NetworkDenied, "not allowed for pulls", func() error { return pull(nobody) })
 	w.wrap = served(http.MethodGet, "/blobs/", func(rw http.ResponseWriter, r *http.Request) {
 		http.Redirect(rw, r, elsewhere.URL, http.StatusFound)
 	})
@@ -472,7 +472,7 @@ func TestShareSearch(t *testing.T) {
 	}
 	w.wrap = served(http.MethodGet, "/_catalog", func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNotFound) })
 	_, _, err := w.carrier.Search(t.Context(), w.remote, w.host, "", nil)
-	wantCode(t, "no list", err, skill.NotFound, "does not offer a list")
+	wantCode(t, "no list", err, skill.NotFound, "has no catalogue")
 	pages := 0
 	w.wrap = served(http.MethodGet, "/_catalog", func(rw http.ResponseWriter, _ *http.Request) {
 		pages++
@@ -523,7 +523,7 @@ func TestShareBundles(t *testing.T) {
 	if err1 != nil || err2 != nil || string(one) != string(two) {
 		t.Errorf("two bundles of the same skills differ: %v %v", err1, err2)
 	}
-	wantCode(t, "twice", Export(os.Stderr, []*Parcel{pa, pa}), skill.Conflict, "twice")
+	wantCode(t, "twice", Export(os.Stderr, []*Parcel{pa, pa}), skill.Conflict, "listed twice")
 	load := func(name string, o PullOptions) ([]*Pulled, error) {
 		opened, err := w.carrier.OpenBundle(name)
 		if err != nil {
@@ -545,7 +545,7 @@ func TestShareBundles(t *testing.T) {
 		_, err := load(bundle(w.pack(newer), w.pack(older)), PullOptions{Policy: by(k)})
 		return err
 	})
-	w.refused("one twice", skill.Conflict, "twice", func() error {
+	w.refused("one twice", skill.Conflict, "two versions", func() error {
 		_, err := load(bundle(w.pack(newer), pa), PullOptions{Policy: by(k), Downgrade: true})
 		return err
 	})

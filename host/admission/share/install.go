@@ -58,7 +58,7 @@ func (c *Carrier) within(ctx context.Context, dir string, do func(*install) erro
 	defer unlock()
 	in := &install{dir: abs, step: c.step, replacing: map[skill.ID]string{}}
 	if in.lock, err = manifest.ReadLock(abs); err != nil {
-		return &skill.Error{Op: "share.Pull", Code: skill.Conflict, Message: skill.CleanText(err.Error()+"; mend it, or take it away", skill.MaxMessage), Err: err}
+		return &skill.Error{Op: "share.Pull", Code: skill.Conflict, Message: skill.CleanText(err.Error()+"; fix or remove it", skill.MaxMessage), Err: err}
 	}
 	in.sweep()
 	if in.staging, err = os.MkdirTemp(abs, stagingPrefix); err != nil {
@@ -100,7 +100,7 @@ func alone(ctx context.Context, dir string) (unlock func(), err error) {
 	l := flock.New(name, flock.SetFlag(flag))
 	if _, err := l.TryLockContext(ctx, 50*time.Millisecond); err != nil {
 		if ctx.Err() != nil {
-			return nil, &skill.Error{Op: "share.Pull", Code: skill.Cancelled, Message: "interrupted while somebody else changes the folder of skills", Err: err}
+			return nil, &skill.Error{Op: "share.Pull", Code: skill.Cancelled, Message: "interrupted while waiting for another change of the folder of skills", Err: err}
 		}
 		return nil, hostFault(err)
 	}
@@ -143,7 +143,7 @@ func (in *install) digest(id skill.ID) (string, error) {
 	case err != nil:
 		return "", hostFault(err)
 	case !info.IsDir():
-		return "", conflict("share.Pull", "there is a file or a link named %s where the skill's folder would be", id)
+		return "", conflict("share.Pull", "a file or link named %s is in the place of the skill's folder", id)
 	}
 	d, err := manifest.Digest(in.path(id))
 	if err != nil {
@@ -167,23 +167,23 @@ func (in *install) may(id skill.ID, e *manifest.LockEntry, downgrade bool) error
 	}
 	if old == nil {
 		if is != "" && is != e.Digest {
-			return conflict("share.Pull", "there is a folder %s already that was not pulled, or whose entry in the lock file is lost; move it away first", id)
+			return conflict("share.Pull", "the folder %s exists but was not pulled, or its lock entry is missing; move it away first", id)
 		}
 		return nil
 	}
 	switch {
 	case old.Version == e.Version && old.Digest != e.Digest:
-		return conflict("share.Pull", "%s %s has other files now than when it was pulled (%s, and was %s): a version does not change", id, e.Version, e.Digest, old.Digest)
+		return conflict("share.Pull", "%s %s has other files than before (%s, was %s): versions do not change", id, e.Version, e.Digest, old.Digest)
 	case in.restoring && old.Version != e.Version:
-		return conflict("share.Pull", "%s is %s there, and %s in %s", id, e.Version, old.Version, manifest.LockName)
+		return conflict("share.Pull", "%s is %s there but %s in %s", id, e.Version, old.Version, manifest.LockName)
 	case old.Key != "" && e.Key == "":
 		return &skill.Error{Op: "share.Pull", Code: skill.SignatureMissing, Message: skill.CleanText(fmt.Sprintf(
-			"%s %s was signed, and %s is not verified by any key: take %s out of %s if that is meant", id, old.Version, e.Version, id, manifest.LockName), skill.MaxMessage)}
+			"%s %s was signed, but %s is not verified by any key: remove %s from %s to accept that", id, old.Version, e.Version, id, manifest.LockName), skill.MaxMessage)}
 	case !downgrade && old.Version != e.Version && Compare(e.Version, old.Version) <= 0:
 		return &skill.Error{Op: "share.Pull", Code: skill.DowngradeRefused, Message: fmt.Sprintf(
-			"%s %s is here, and %s is not higher; --allow-downgrade takes it all the same", id, old.Version, e.Version)}
+			"%s %s is installed and %s is not higher; use --allow-downgrade to install it", id, old.Version, e.Version)}
 	case !in.restoring && is != "" && is != old.Digest && is != e.Digest && is != in.replacing[id]:
-		return conflict("share.Pull", "the folder %s was changed since it was pulled; move it away, or take it back with openskill skill pull --locked", id)
+		return conflict("share.Pull", "the folder %s changed since it was pulled; move it away, or restore it with openskill skill pull --locked", id)
 	}
 	return nil
 }
@@ -337,5 +337,5 @@ func hostFault(err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	return &skill.Error{Op: "share", Code: skill.Internal, Message: skill.CleanText("the folder of skills cannot be changed: "+unpathed(err), skill.MaxMessage), Err: err}
+	return &skill.Error{Op: "share", Code: skill.Internal, Message: skill.CleanText("cannot change the folder of skills: "+unpathed(err), skill.MaxMessage), Err: err}
 }

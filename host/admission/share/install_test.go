@@ -70,7 +70,7 @@ func TestFailedInstallationsLeaveNoTrust(t *testing.T) {
 				}
 				what := fmt.Sprintf("%s, from %q, broken %t", at, from, broken)
 				_, err := w.pull("greeter:0.2.0", by(k))
-				wantCode(t, what, err, skill.Internal, "cannot be changed")
+				wantCode(t, what, err, skill.Internal, "cannot change")
 				if got := trusted(t, w.dir); len(got) > 0 {
 					t.Errorf("%s: %v is trusted", what, got)
 				}

@@ -12,7 +12,7 @@ import (
 // keyID is how minisign shows the id of a key.
 func keyID(id uint64) string { return fmt.Sprintf("%016X", id) }
 
-var errNoKey = errors.New("no minisign key")
+var errNoKey = errors.New("not a minisign key")
 
 // PublicKey is the key by which a publisher's signatures are verified.
 type PublicKey struct{ key minisign.PublicKey }
@@ -70,7 +70,7 @@ func (k PrivateKey) File(password string) (b []byte, err error) {
 }
 
 // ErrPassword is a private key that the password does not open, or a damaged one.
-var ErrPassword = errors.New("the password does not open the key, or the key is damaged")
+var ErrPassword = errors.New("wrong password or damaged key")
 
 // ReadPrivate reads a private key's file. password is asked only where it is encrypted.
 func ReadPrivate(file []byte, password func() (string, error)) (PrivateKey, error) {

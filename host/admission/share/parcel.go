@@ -160,7 +160,7 @@ func (c *Carrier) PackFiles(ctx context.Context, folder, staging string) (*Parce
 		return out
 	})
 	if err != nil {
-		return nil, &skill.Error{Op: "share.Pack", Code: skill.ArchiveRejected, Message: skill.CleanText("the folder cannot be packed: "+unpathed(err), skill.MaxMessage), Err: err}
+		return nil, &skill.Error{Op: "share.Pack", Code: skill.ArchiveRejected, Message: skill.CleanText("cannot pack the folder: "+unpathed(err), skill.MaxMessage), Err: err}
 	}
 	admitted, err := c.o.Admission.Admit(ctx, admission.Source{Archive: f, Trust: skill.Trusted}, staging)
 	if err != nil {
@@ -223,14 +223,14 @@ func ReadSignature(folder string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err == nil && (!info.Mode().IsRegular() || info.Size() > MaxSignature):
-		err = fmt.Errorf("it is no file of at most %d bytes", MaxSignature)
+		err = fmt.Errorf("it is not a file of at most %d bytes", MaxSignature)
 	}
 	var b []byte
 	if err == nil {
 		b, err = os.ReadFile(name)
 	}
 	if err != nil {
-		return nil, &skill.Error{Op: "share.ReadSignature", Code: skill.SignatureInvalid, Message: skill.CleanText("the signature beside the folder cannot be read: "+unpathed(err), skill.MaxMessage), Err: err}
+		return nil, &skill.Error{Op: "share.ReadSignature", Code: skill.SignatureInvalid, Message: skill.CleanText("cannot read the signature beside the folder: "+unpathed(err), skill.MaxMessage), Err: err}
 	}
 	return b, nil
 }
@@ -319,21 +319,21 @@ func config() (ocispec.Descriptor, []byte) {
 // readManifest makes a parcel, without what is in the layers, of a stranger's manifest.
 func (c *Carrier) readManifest(b []byte) (*Parcel, error) {
 	if err := plainJSON(b, manifestKeys); err != nil {
-		return nil, malformed("the artifact's manifest is not sound JSON: %v", err)
+		return nil, malformed("the artifact's manifest is not valid JSON: %v", err)
 	}
 	var m ocispec.Manifest
 	if err := json.Unmarshal(b, &m); err != nil {
-		return nil, malformed("the artifact's manifest is none of OCI: %v", err)
+		return nil, malformed("the artifact's manifest is not an OCI manifest: %v", err)
 	}
 	switch {
 	case m.SchemaVersion != 2 || m.MediaType != ocispec.MediaTypeImageManifest:
 		return nil, malformed("the artifact has a manifest of type %q; skills have %s", m.MediaType, ocispec.MediaTypeImageManifest)
 	case m.ArtifactType != ArtifactType:
-		return nil, malformed("this is no skill: the artifact is of type %q; skills have %s", firstOf(m.ArtifactType, m.Config.MediaType), ArtifactType)
+		return nil, malformed("not a skill: the artifact has the type %q, want %s", firstOf(m.ArtifactType, m.Config.MediaType), ArtifactType)
 	case m.Subject != nil || m.Config.Digest != ocispec.DescriptorEmptyJSON.Digest:
-		return nil, malformed("the artifact has a subject or a config, which skills have not")
+		return nil, malformed("the artifact has a subject or config, which skills do not have")
 	case len(m.Layers) == 0 || len(m.Layers) > 2:
-		return nil, malformed("the artifact has %d layers; a skill has its archive, and perhaps a signature", len(m.Layers))
+		return nil, malformed("the artifact has %d layers; a skill has an archive and an optional signature", len(m.Layers))
 	}
 	for i, want := range []struct {
 		mediaType string
@@ -342,18 +342,18 @@ func (c *Carrier) readManifest(b []byte) (*Parcel, error) {
 		l := &m.Layers[i]
 		switch {
 		case l.MediaType != want.mediaType:
-			return nil, malformed("layer %d of the artifact is of type %q, and must be %s", i, l.MediaType, want.mediaType)
+			return nil, malformed("layer %d of the artifact has the type %q, want %s", i, l.MediaType, want.mediaType)
 		case !sha256Digest.MatchString(string(l.Digest)) || l.Size <= 0 || len(l.URLs) > 0 || len(l.Data) > 0:
-			return nil, malformed("layer %d of the artifact has no SHA-256 digest, no size, or is elsewhere", i)
+			return nil, malformed("layer %d of the artifact has no SHA-256 digest or size, or a foreign address", i)
 		case l.Size > want.most:
-			return nil, &skill.Error{Op: "share.Fetch", Code: skill.PayloadTooLarge, Message: fmt.Sprintf("layer %d of the artifact has %d bytes; at most %d are accepted", i, l.Size, want.most)}
+			return nil, &skill.Error{Op: "share.Fetch", Code: skill.PayloadTooLarge, Message: fmt.Sprintf("layer %d of the artifact is too large: %d bytes, the limit is %d", i, l.Size, want.most)}
 		}
 	}
 	a := m.Annotations
 	id, err := skill.ParseID(a[ocispec.AnnotationTitle])
 	s := Statement{ID: id, Version: a[ocispec.AnnotationVersion], Digest: a[AnnotationDigest]}
 	if err != nil || !Version(s.Version) || !sha256Digest.MatchString(s.Digest) {
-		return nil, malformed("the artifact does not say which skill it is: it needs the annotations %s, %s and %s", ocispec.AnnotationTitle, ocispec.AnnotationVersion, AnnotationDigest)
+		return nil, malformed("the artifact does not name its skill: the annotations %s, %s and %s are required", ocispec.AnnotationTitle, ocispec.AnnotationVersion, AnnotationDigest)
 	}
 	return &Parcel{
 		Statement: s, Description: skill.CleanText(a[ocispec.AnnotationDescription], 1024), Runner: skill.Kind(skill.CleanText(a[AnnotationType], 40)),

@@ -71,7 +71,7 @@ func (r *reader) fields(v safeyaml.Value, what string, known map[string]func(saf
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		r.report(key.Line, "the key %s is not known in %s; accepted are %s", safeyaml.Quote(key.Name), what, strings.Join(names, ", "))
+		r.report(key.Line, "unknown key %s in %s; accepted are %s", safeyaml.Quote(key.Name), what, strings.Join(names, ", "))
 	}
 }
 
@@ -93,7 +93,7 @@ func (r *reader) publishers(v safeyaml.Value, p *Policy) {
 	for _, item := range v.Items {
 		of := r.publisher(item)
 		if of.Name != "" && seen[of.Name] {
-			r.report(item.Line, "there are two publishers named %s", safeyaml.Quote(of.Name))
+			r.report(item.Line, "duplicate publisher %s", safeyaml.Quote(of.Name))
 		}
 		seen[of.Name] = true
 		p.Publishers = append(p.Publishers, of)
@@ -106,14 +106,14 @@ func (r *reader) publisher(v safeyaml.Value) Publisher {
 		"name": func(v safeyaml.Value) {
 			of.Name = v.Text
 			if v.Kind != safeyaml.Text || v.Text == "" || len(v.Text) > 100 || skill.CleanText(v.Text, 100) != v.Text {
-				r.report(v.Line, "name must be text of one line, up to 100 bytes")
+				r.report(v.Line, "name must be one line of at most 100 bytes")
 			}
 		},
 		"keys": func(v safeyaml.Value) {
 			for _, item := range r.list(v, "keys") {
 				key, err := ParsePublic(item.Text)
 				if err != nil {
-					r.report(item.Line, "%s is no public key of minisign, which begins with RW", safeyaml.Quote(item.Text))
+					r.report(item.Line, "%s is not a minisign public key, which begins with RW", safeyaml.Quote(item.Text))
 					continue
 				}
 				of.Keys = append(of.Keys, key)
@@ -143,7 +143,7 @@ func (r *reader) publisher(v safeyaml.Value) Publisher {
 	}
 	for _, key := range []string{"name", "keys", "skills"} {
 		if !given[key] {
-			r.report(v.Line, "a publisher lacks the key %s", key)
+			r.report(v.Line, "a publisher has no key %s", key)
 		}
 	}
 	return of
@@ -169,7 +169,7 @@ func (r *reader) patterns(v safeyaml.Value, what, of string) []string {
 	var out []string
 	for _, item := range r.list(v, what) {
 		if strings.Trim(item.Text, of) != "" {
-			r.report(item.Line, "%s holds %s: only * stands for other text, and the rest must be as in a name", what, safeyaml.Quote(item.Text))
+			r.report(item.Line, "%s has the invalid pattern %s: use letters of names and * for any text", what, safeyaml.Quote(item.Text))
 			continue
 		}
 		out = append(out, item.Text)

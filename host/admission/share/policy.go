@@ -60,7 +60,7 @@ type Decision struct {
 // SIGNATURE_MISSING, SIGNATURE_INVALID or PUBLISHER_DENIED.
 func (p *Policy) Decide(from string, s Statement, sig []byte) (Decision, error) {
 	if sig == nil && !p.Unsigned {
-		return Decision{}, refuse(skill.SignatureMissing, "%s %s is not signed, and unsigned skills are not accepted here", s.ID, s.Version)
+		return Decision{}, refuse(skill.SignatureMissing, "%s %s is not signed; unsigned skills are not accepted here", s.ID, s.Version)
 	}
 	if sig == nil {
 		return Decision{Trust: skill.Community}, nil
@@ -97,7 +97,7 @@ func (p *Policy) Decide(from string, s Statement, sig []byte) (Decision, error) 
 	case invalid != nil:
 		return Decision{}, invalid
 	}
-	return Decision{}, refuse(skill.SignatureInvalid, "%s %s is signed by key %s, which is none of those that are accepted here", s.ID, s.Version, read.KeyID())
+	return Decision{}, refuse(skill.SignatureInvalid, "%s %s is signed by the key %s, which is not accepted here", s.ID, s.Version, read.KeyID())
 }
 
 // denies says why a publisher may not publish a skill, "" if it may.
@@ -108,7 +108,7 @@ func (of *Publisher) denies(from string, s Statement) string {
 	}
 	switch {
 	case !matches(of.Skills, string(s.ID)):
-		return fmt.Sprintf("%s may not publish %s, only %s", name, s.ID, safe(strings.Join(of.Skills, ", ")))
+		return fmt.Sprintf("%s may only publish %[3]s, not %[2]s", name, s.ID, safe(strings.Join(of.Skills, ", ")))
 	case from == Anywhere || of.Registries == nil || matches(of.Registries, from):
 		return ""
 	}

@@ -108,7 +108,7 @@ func lockedPolicy(id skill.ID, e *manifest.LockEntry) (*Policy, error) {
 	}
 	key, err := ParsePublic(e.Key)
 	if err != nil {
-		return nil, &skill.Error{Op: "share.Restore", Code: skill.SignatureInvalid, Message: fmt.Sprintf("%s: the key of %s is no public key", manifest.LockName, id), Err: err}
+		return nil, &skill.Error{Op: "share.Restore", Code: skill.SignatureInvalid, Message: fmt.Sprintf("%s: the key of %s is not a public key", manifest.LockName, id), Err: err}
 	}
 	return &Policy{Publishers: []Publisher{{
 		Name: e.Publisher, Keys: []PublicKey{key}, Skills: []string{string(id)}, Trust: e.Trust,

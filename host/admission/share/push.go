@@ -33,7 +33,7 @@ type Pushed struct {
 func (c *Carrier) Push(ctx context.Context, r *Remote, ref Reference, p *Parcel, o PushOptions) (*Pushed, error) {
 	switch v := ref.Version(); {
 	case v != "" && v != Tag(p.Version):
-		return nil, invalid("share.Push", "the skill is version %s, and the reference says %q; leave that out, or use --tag for more tags", p.Version, v)
+		return nil, invalid("share.Push", "the skill has version %s but the reference says %q; omit it, or add tags with --tag", p.Version, v)
 	case len(o.Tags) > 20:
 		return nil, invalid("share.Push", "more than 20 tags")
 	}
@@ -41,7 +41,7 @@ func (c *Carrier) Push(ctx context.Context, r *Remote, ref Reference, p *Parcel,
 	for _, tag := range o.Tags {
 		at := ref.At(tag).ref
 		if tag == "" || at.ValidateReferenceAsTag() != nil || Version(tag) && tag != p.Version {
-			return nil, invalid("share.Push", "%q is no tag for %s: letters, digits, _, . and -, at most 128, and no other version", skill.CleanText(tag, 80), p.Version)
+			return nil, invalid("share.Push", "invalid tag %q for %s: use at most 128 letters, digits, _, . and -, and no other version", skill.CleanText(tag, 80), p.Version)
 		}
 	}
 	repo, err := r.repository(version)
@@ -76,7 +76,7 @@ func (c *Carrier) Push(ctx context.Context, r *Remote, ref Reference, p *Parcel,
 	case err != nil:
 		return nil, told(ctx, ref.Host(), err)
 	case now.Digest != p.desc.Digest:
-		return nil, conflict("share.Push", "somebody else pushed %s at the same time, and is there instead", version)
+		return nil, conflict("share.Push", "another push replaced %s at the same time", version)
 	}
 	return out, nil
 }
@@ -99,11 +99,11 @@ func (c *Carrier) there(ctx context.Context, repo *remote.Repository, ref Refere
 	case err != nil && skill.CodeOf(err) != skill.ArchiveRejected:
 		return false, err
 	case err != nil:
-		return false, conflict("share.Push", "%s is something else than a skill; --force replaces it", ref)
+		return false, conflict("share.Push", "%s is not a skill; use --force to replace it", ref)
 	case old.Statement != p.Statement:
-		return false, conflict("share.Push", "%s is there already with other files (%s); raise the version, or replace it with --force", ref, old.Digest)
+		return false, conflict("share.Push", "%s exists with other files (%s); raise the version, or replace it with --force", ref, old.Digest)
 	case old.Signature != nil && p.Signature == nil:
-		return false, conflict("share.Push", "%s is there already with a signature, which would be lost; sign it, or replace it with --force", ref)
+		return false, conflict("share.Push", "%s exists with a signature, which would be lost; sign it, or replace it with --force", ref)
 	}
 	return false, nil // the same files, and a signature that is new
 }

@@ -25,7 +25,7 @@ type Reference struct{ ref registry.Reference }
 func ParseReference(text string) (Reference, error) {
 	ref, err := registry.ParseReference(text)
 	if err != nil || len(text) > 1024 || ref.Registry == "" || strings.Contains(ref.Registry, "@") {
-		return Reference{}, invalid("share.ParseReference", "%q is no reference: want HOST[:PORT]/REPOSITORY, with :VERSION or @sha256:… behind it", skill.CleanText(text, 120))
+		return Reference{}, invalid("share.ParseReference", "invalid reference %q: use HOST[:PORT]/REPOSITORY followed by :VERSION or @sha256:…", skill.CleanText(text, 120))
 	}
 	if strings.Contains(ref.Reference, ":") && !sha256Digest.MatchString(ref.Reference) {
 		return Reference{}, invalid("share.ParseReference", "the digest of a reference must be sha256: and 64 hex digits")
@@ -215,14 +215,14 @@ func near(host string) bool {
 // authorized is the client with the credentials for one registry.
 func (r *Remote) authorized(host string) (*auth.Client, error) {
 	if !r.allowed(host) {
-		return nil, &skill.Error{Op: "share", Code: skill.NetworkDenied, Message: skill.CleanText("the host "+host+" is not one of those that may be pulled from", skill.MaxMessage)}
+		return nil, &skill.Error{Op: "share", Code: skill.NetworkDenied, Message: skill.CleanText("the host "+host+" is not allowed for pulls", skill.MaxMessage)}
 	}
 	c := &auth.Client{Client: &http.Client{Transport: guard{r, host}, CheckRedirect: redirect}, Header: r.headers, Cache: auth.NewCache(), ClientID: "openskill"}
 	switch {
 	case r.o.Username != "":
 		c.Credential = auth.StaticCredential(host, auth.Credential{Username: r.o.Username, Password: r.o.Password})
 	case r.broken != nil:
-		return nil, &skill.Error{Op: "share", Code: skill.InvalidArgument, Message: "the configuration file of Docker, which holds the credentials, cannot be read", Err: r.broken}
+		return nil, &skill.Error{Op: "share", Code: skill.InvalidArgument, Message: "cannot read Docker's configuration file with the credentials", Err: r.broken}
 	case r.docker != nil:
 		c.Credential = credentials.Credential(r.docker)
 	}

@@ -81,7 +81,7 @@ func (f *Found) has(name string, words []string) bool {
 // catalog lists the repositories of a registry below a prefix, in order.
 func (r *Remote) catalog(ctx context.Context, host, prefix string) (names []string, more bool, err error) {
 	if _, err := ParseReference(host + "/x"); err != nil {
-		return nil, false, invalid("share.Search", "%q is no registry: want HOST[:PORT]", skill.CleanText(host, 120))
+		return nil, false, invalid("share.Search", "invalid registry %q: use HOST[:PORT]", skill.CleanText(host, 120))
 	}
 	client, err := r.authorized(host)
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *Remote) catalog(ctx context.Context, host, prefix string) (names []stri
 	}
 	reg, err := remote.NewRegistry(host)
 	if err != nil {
-		return nil, false, invalid("share.Search", "%q is no registry: want HOST[:PORT]", skill.CleanText(host, 120))
+		return nil, false, invalid("share.Search", "invalid registry %q: use HOST[:PORT]", skill.CleanText(host, 120))
 	}
 	reg.Client, reg.PlainHTTP, reg.MaxMetadataBytes, reg.RepositoryListPageSize = client, r.plain(host), maxMetadata, 1000
 	pages, seen := 0, 0
@@ -111,7 +111,7 @@ func (r *Remote) catalog(ctx context.Context, host, prefix string) (names []stri
 		more = true
 	case errors.As(err, &answer) && (answer.StatusCode == 404 || answer.StatusCode == 405 || answer.StatusCode == 501):
 		return nil, false, &skill.Error{Op: "share.Search", Code: skill.NotFound, Err: err, Message: skill.CleanText(
-			"the registry "+host+" does not offer a list of what it has; name the skill itself: openskill skill pull "+host+"/REPOSITORY", skill.MaxMessage)}
+			"the registry "+host+" has no catalogue; name the skill: openskill skill pull "+host+"/REPOSITORY", skill.MaxMessage)}
 	case err != nil:
 		return nil, false, told(ctx, host, err)
 	}

@@ -179,15 +179,15 @@ func TestShareRefusals(t *testing.T) {
 	pull := func(from string, p *Policy) func() error {
 		return func() error { _, err := w.pull(from, p); return err }
 	}
-	w.refused("nobody is accepted", skill.SignatureInvalid, "none of those", pull("greeter", nil))
+	w.refused("nobody is accepted", skill.SignatureInvalid, "not accepted here", pull("greeter", nil))
 	w.refused("missing", skill.SignatureMissing, "not signed", pull("plain", by(k)))
 	w.refused("missing, no policy", skill.SignatureMissing, "not signed", pull("plain", nil))
-	w.refused("wrong key", skill.SignatureInvalid, "none of those", pull("greeter", by(key(t))))
+	w.refused("wrong key", skill.SignatureInvalid, "not accepted here", pull("greeter", by(key(t))))
 	one := func(of Publisher) *Policy {
 		of.Name, of.Keys = "acme", []PublicKey{k.Public()}
 		return &Policy{Publishers: []Publisher{of}}
 	}
-	w.refused("another id", skill.PublisherDenied, "acme may not publish greeter", pull("greeter", one(Publisher{Skills: []string{"acme-*"}})))
+	w.refused("another id", skill.PublisherDenied, "may only publish acme-*, not greeter", pull("greeter", one(Publisher{Skills: []string{"acme-*"}})))
 	w.refused("from elsewhere", skill.PublisherDenied, "not accepted from", pull("greeter", one(Publisher{Skills: []string{"*"}, Registries: []string{"registry.example.com/*"}})))
 	w.refused("not there", skill.NotFound, "", pull("nothing", by(k)))
 	w.refused("no such version", skill.NotFound, "", pull("greeter:9.9.9", by(k)))
@@ -204,7 +204,7 @@ func TestShareRefusals(t *testing.T) {
 	wantCode(t, "it is not pushed by accident", w.pack(stolen).Fits(nil), skill.SignatureInvalid, "sign it again")
 	wantCode(t, "nor with a key", w.pack(stolen).Fits([]PublicKey{k.Public()}), skill.SignatureInvalid, "changed after")
 	w.push(stolen, "stolen")
-	w.refused("another's signature", skill.SignatureInvalid, "changed after it was signed", pull("stolen", by(k)))
+	w.refused("another's signature", skill.SignatureInvalid, "changed after signing", pull("stolen", by(k)))
 
 	// An artifact that says it is what was signed, and holds other files.
 	lying := w.pack(stolen)
@@ -228,7 +228,7 @@ func TestShareRefusals(t *testing.T) {
 	changed := w.folder("greeter", "0.2.0", "something else")
 	w.sign(changed, k)
 	w.push(changed, "mirror/greeter")
-	w.refused("the same version, changed", skill.Conflict, "a version does not change", pull("mirror/greeter", by(k)))
+	w.refused("the same version, changed", skill.Conflict, "versions do not change", pull("mirror/greeter", by(k)))
 	next := w.folder("greeter", "0.4.0", "unsigned")
 	w.push(next, "next/greeter")
 	w.refused("a signature that is gone", skill.SignatureMissing, "was signed", pull("next/greeter", unsigned))
@@ -259,7 +259,7 @@ func TestSharePullConflicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, w.dir, map[string]string{"greeter": "a file"})
-	w.refused("a file", skill.Conflict, "a file or a link", pull)
+	w.refused("a file", skill.Conflict, "a file or link", pull)
 	if err := os.Remove(filepath.Join(w.dir, "greeter")); err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestSharePullConflicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.push(w.folder("greeter", "0.2.0", "hello"), "greeter")
-	w.refused("an edited folder", skill.Conflict, "was changed since", pull)
+	w.refused("an edited folder", skill.Conflict, "changed since", pull)
 	before := tree(t, w.dir)
 	done, err := w.carrier.Restore(t.Context(), w.remote, PullOptions{Dir: w.dir})
 	if err != nil || len(done) != 1 || !done[0].Changed || done[0].Version != "0.1.0" {
@@ -327,11 +327,11 @@ func TestShareRestore(t *testing.T) {
 	// A key that is another one now, or a policy that does not have it.
 	w.dir = t.TempDir()
 	write(t, w.dir, map[string]string{manifest.LockName: string(bytes.ReplaceAll(text, []byte(k.Public().String()), []byte(key(t).Public().String())))})
-	w.refused("another key", skill.SignatureInvalid, "none of those", func() error {
+	w.refused("another key", skill.SignatureInvalid, "not accepted here", func() error {
 		_, err := w.carrier.Restore(t.Context(), w.remote, PullOptions{Dir: w.dir})
 		return err
 	})
-	w.refused("a policy", skill.SignatureInvalid, "none of those", func() error {
+	w.refused("a policy", skill.SignatureInvalid, "not accepted here", func() error {
 		_, err := w.carrier.Restore(t.Context(), w.remote, PullOptions{Dir: w.dir, Policy: by(key(t))})
 		return err
 	})
@@ -395,7 +395,7 @@ func TestShareAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = w.carrier.Pull(ctx, w.remote, w.ref("a"), PullOptions{Dir: w.dir, Policy: unsigned})
-	wantCode(t, "the folder is taken", err, skill.Cancelled, "somebody else")
+	wantCode(t, "the folder is taken", err, skill.Cancelled, "another change")
 }
 
 // A trusted publisher may have what runs outside of the sandbox; nobody else.
@@ -410,7 +410,7 @@ func TestShareTrust(t *testing.T) {
 	w.push(folder, "native")
 	trusted := &Policy{Publishers: []Publisher{{Name: "us", Keys: []PublicKey{k.Public()}, Skills: []string{"*"}, Trust: skill.Trusted}}}
 	for what, p := range map[string]*Policy{"community": by(k), "unsigned": unsigned} {
-		w.refused(what, skill.InvalidManifest, "trusted skills only", func() error { _, err := w.pull("native", p); return err })
+		w.refused(what, skill.InvalidManifest, "only for trusted skills", func() error { _, err := w.pull("native", p); return err })
 	}
 	got, err := w.pull("native", trusted)
 	if err != nil || got.Trust != skill.Trusted || got.Publisher != "us" {
@@ -449,7 +449,7 @@ func TestShareHiddenFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.refused(name, skill.ArchiveRejected, "the artifact holds "+name, func() error { _, err := w.pull("greeter", unsigned); return err })
+		w.refused(name, skill.ArchiveRejected, "the artifact has "+name, func() error { _, err := w.pull("greeter", unsigned); return err })
 	}
 }
 

@@ -68,7 +68,7 @@ func ParseSignature(text []byte) (*Signature, error) {
 	err := s.read.UnmarshalText(s.text)
 	// One signature has one spelling: base64 leaves bits over that mean nothing.
 	if err != nil || strings.TrimRight(strings.ReplaceAll(string(text), "\r", ""), "\n") != strings.TrimRight(s.read.String(), "\n") {
-		return nil, invalidSignature("the signature is not one that minisign writes: four lines, two comments and two texts in base64", err)
+		return nil, invalidSignature("not a minisign signature: it has four lines, two comments and two base64 texts", err)
 	}
 	return s, nil
 }
@@ -86,12 +86,12 @@ func (s *Signature) Text() []byte { return bytes.Clone(s.text) }
 // SIGNATURE_INVALID.
 func (s *Signature) Verify(key PublicKey, want Statement) error {
 	if !minisign.Verify(key.key, want.Text(), s.text) {
-		return invalidSignature(fmt.Sprintf("the signature by key %s is not one of %s %s with the digest %s: the skill was changed after it was signed, or the signature is of another one",
+		return invalidSignature(fmt.Sprintf("the signature by the key %s does not match %s %s with the digest %s: the skill changed after signing, or the signature is of another skill",
 			s.KeyID(), want.ID, want.Version, want.Digest), nil)
 	}
 	// Stock tools write a comment of their own; one of ours must say the same as the rest.
 	if c := s.read.TrustedComment; strings.HasPrefix(c, commentPrefix) && c != want.comment() {
-		return invalidSignature("the signature's comment names another skill than the one that is signed", nil)
+		return invalidSignature("the signature's comment names another skill", nil)
 	}
 	return nil
 }
@@ -104,9 +104,9 @@ func (s *Signature) Fits(want Statement) error {
 	case c == want.comment():
 		return nil
 	case strings.HasPrefix(c, commentPrefix):
-		return invalidSignature(fmt.Sprintf("the signature is one of %q, and the skill is %s %s with the digest %s: sign it again", strings.TrimPrefix(c, commentPrefix), want.ID, want.Version, want.Digest), nil)
+		return invalidSignature(fmt.Sprintf("the signature is of %q, but the skill is %s %s with the digest %s: sign it again", strings.TrimPrefix(c, commentPrefix), want.ID, want.Version, want.Digest), nil)
 	}
-	return invalidSignature("the signature does not say what it is of, as that of another tool does not: name the public key with --key", nil)
+	return invalidSignature("the signature does not name its skill, because another tool made it: pass the public key with --key", nil)
 }
 
 func invalidSignature(message string, err error) error {

@@ -138,7 +138,7 @@ func (a *AgentSkills) RunScript(ctx context.Context, p skill.Principal, r skill.
 	a.mu.Unlock()
 	switch {
 	case p.ID == "":
-		return skill.Failure(id, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Unauthorized, Message: "this needs credentials"})
+		return skill.Failure(id, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"})
 	case !p.May(skill.ScopeInvoke):
 		return skill.Failure(id, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Forbidden, Message: "missing scope " + skill.ScopeInvoke})
 	case f == nil:

@@ -60,7 +60,7 @@ func (d *Door) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *
 	d.mu.Unlock()
 	switch {
 	case p.ID == "":
-		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Unauthorized, Message: "this needs credentials"})
+		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"})
 	case !p.MayInvoke(r.SkillID):
 		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Forbidden, Message: "missing scope " + skill.ScopeInvoke})
 	case f == nil:

@@ -91,7 +91,7 @@ func (u *Uploads) Begin(p skill.Principal) (api.Upload, error) {
 func may(p skill.Principal, scope string) error {
 	switch {
 	case p.ID == "":
-		return &skill.Error{Code: skill.Unauthorized, Message: "this needs credentials"}
+		return &skill.Error{Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
 	case !p.May(scope):
 		return &skill.Error{Code: skill.Forbidden, Message: "missing scope " + scope}
 	}

@@ -95,7 +95,7 @@ func Define(entry []byte, o Options) (s *Skill, missing string, problems []Probl
 		script(m)
 		folder, err := o.cliFolder(origins)
 		if o.CLIDir == "" || err != nil {
-			return o.codeless(m, entry), "there is no CLI folder with a script " + m.primary.Entry, nil
+			return o.codeless(m, entry), "no CLI folder has a script " + m.primary.Entry, nil
 		}
 		digest, err := digestScript(folder, m.primary.Entry)
 		if err != nil {
@@ -113,7 +113,7 @@ func Define(entry []byte, o Options) (s *Skill, missing string, problems []Probl
 			continue
 		}
 		if inAgentSkill(own, m.primary.Entry) {
-			return o.codeless(m, entry), fmt.Sprintf("the folder %s is of an Agent Skill, whose scripts run as its scripts alone", m.id), nil
+			return o.codeless(m, entry), fmt.Sprintf("the folder %s is an Agent Skill; its scripts run only as its scripts", m.id), nil
 		}
 		digest, ok := usable(own, m)
 		if ok && origins.Of(own, skill.Trusted, func() string { return digest }).Trust == skill.Trusted { // no code of a stranger's
@@ -138,7 +138,7 @@ func ofFiles(m *manifest) string {
 	default:
 		return ""
 	}
-	return fmt.Sprintf("%s is for files on the host's own machine alone: write %s/%s into a folder of skills there", what, m.id, ManifestFile)
+	return fmt.Sprintf("%s is allowed only in files on the host's machine: write %s/%s into a folder of skills there", what, m.id, ManifestFile)
 }
 
 // Sandboxed reports whether skills of a kind run in the engine's sandbox.

@@ -63,7 +63,7 @@ func digestFolder(folder string, maxFiles int, maxBytes int64, note func(path st
 		case p == MarkFile && marks(root):
 			return nil
 		case len(paths) == maxFiles:
-			return fmt.Errorf("the folder holds more than %d files", maxFiles)
+			return fmt.Errorf("too many files in the folder; the limit is %d", maxFiles)
 		}
 		paths = append(paths, p)
 		return nil
@@ -81,7 +81,7 @@ func DigestFiles(root *os.Root, paths []string) (string, error) {
 		paths = slices.Delete(slices.Clone(paths), i, i+1)
 	}
 	if len(paths) > MaxFiles {
-		return "", fmt.Errorf("the folder holds more than %d files", MaxFiles)
+		return "", fmt.Errorf("too many files in the folder; the limit is %d", MaxFiles)
 	}
 	return digestOf(root, paths, MaxFolderBytes, func(string, [sha256.Size]byte) {})
 }
@@ -104,7 +104,7 @@ func digestOf(root *os.Root, paths []string, maxBytes int64, note func(path stri
 			return "", err
 		}
 		if size > left {
-			return "", fmt.Errorf("the folder holds more than %d bytes", maxBytes)
+			return "", fmt.Errorf("the folder is too large; the limit is %d bytes", maxBytes)
 		}
 		left -= size
 		var n [8]byte
@@ -146,7 +146,7 @@ func readSmall(root *os.Root, name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("must be a regular file, not a link, a folder or a device")
+		return nil, errors.New("must be a regular file, not a link, folder or device")
 	}
 	f, err := root.Open(name)
 	if err != nil {

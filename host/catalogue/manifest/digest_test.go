@@ -74,9 +74,9 @@ func TestDigestCaps(t *testing.T) {
 		want  string
 	}{
 		{2, 5, ""},
-		{1, 5, "more than 1 files"},
-		{2, 4, "more than 4 bytes"},
-		{2, 2, "more than 2 bytes"},
+		{1, 5, "the limit is 1"},
+		{2, 4, "the limit is 4 bytes"},
+		{2, 2, "the limit is 2 bytes"},
 	} {
 		_, err := digestFolder(dir, c.files, c.bytes, func(string, [32]byte) {})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

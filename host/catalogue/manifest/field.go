@@ -44,7 +44,7 @@ func (p *parser) schema(n *yaml.Node, what string) *field {
 		return nil
 	}
 	if !compiled.TakesObjects() {
-		p.report(lineAt(n, "/type"), "%s accepts no object, and the input of a call and its data are objects: put the value into a property", what)
+		p.report(lineAt(n, "/type"), "%s accepts no object, but inputs and data are objects: put the value into a property", what)
 		return nil
 	}
 	sum := sha256.Sum256(text)

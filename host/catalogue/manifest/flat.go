@@ -59,7 +59,7 @@ func readFlat(folder, name, file string, trust skill.Trust, packages Packages) (
 	}
 	m := p.manifest(n, false)
 	if want := strings.TrimSuffix(name, path.Ext(name)); m.id != "" && string(m.id) != want {
-		p.report(m.line, "the id %s and the name of the file differ: name it %s%s", m.id, m.id, path.Ext(name))
+		p.report(m.line, "the id %s and the file name differ: rename the file to %s%s", m.id, m.id, path.Ext(name))
 	}
 	if len(p.problems) > 0 {
 		return nil, p.problems

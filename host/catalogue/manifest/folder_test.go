@@ -19,7 +19,7 @@ func TestReadFolder(t *testing.T) {
 		want     string // in the problems; "" for none
 	}{
 		"good":                  {manifest, true, o, ""},
-		"nothing to start":      {manifest, false, o, "skill.yaml:6: entry m.wasm is not in the folder"},
+		"nothing to start":      {manifest, false, o, "skill.yaml:6: entry m.wasm not found in the folder"},
 		"the CLI runner":        {strings.Replace(manifest, "wasm\nruntime: wasi", "cli\nruntime: python", 1), true, o, "trusted"},
 		"a CLI fallback":        {manifest + "fallback: {type: cli, runtime: python, entry: m.wasm}\n", true, o, "trusted"},
 		"its own trust":         {manifest + "trust: builtin\n", true, o, "trust"},

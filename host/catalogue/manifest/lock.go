@@ -100,7 +100,7 @@ func ParseLock(b []byte) (*Lock, error) {
 			return strictjson.Object(v, func(key, value []byte) error {
 				id, err := skill.ParseID(string(key))
 				if err != nil || len(f.Skills) == maxSkills {
-					return fmt.Errorf("%q is no skill id, or there are more than %d", skill.CleanText(string(key), 80), maxSkills)
+					return fmt.Errorf("invalid skill id %q, or more than %d skills", skill.CleanText(string(key), 80), maxSkills)
 				}
 				if f.Skills[id], err = entry(value); err != nil {
 					return fmt.Errorf("%s: %w", id, err)
@@ -111,9 +111,9 @@ func ParseLock(b []byte) (*Lock, error) {
 	})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s cannot be read: %w", LockName, err)
+		return nil, fmt.Errorf("cannot read %s: %w", LockName, err)
 	case f.Lock != LockGeneration:
-		return nil, fmt.Errorf("%s is of generation %d; this openskill knows %d", LockName, f.Lock, LockGeneration)
+		return nil, fmt.Errorf("%s has the format %d; this version of openskill reads %d", LockName, f.Lock, LockGeneration)
 	}
 	return f, nil
 }
@@ -148,7 +148,7 @@ func object(b []byte, known map[string]func([]byte) error) error {
 	return strictjson.Object(b, func(key, value []byte) error {
 		read, ok := known[string(key)]
 		if !ok {
-			return fmt.Errorf("the key %q is not known", skill.CleanText(string(key), 80))
+			return fmt.Errorf("unknown key %q", skill.CleanText(string(key), 80))
 		}
 		return read(value)
 	})

@@ -45,21 +45,21 @@ func TestRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for src, want := range map[string]string{
-		"":                         "cannot be read",
-		"[]":                       "cannot be read",
-		`{"lock":2,"skills":{}}`:   "generation 2",
-		`{"skills":{}}`:            "generation 0",
-		`{"lock":"1","skills":{}}`: "cannot be read",
-		`{"lock":1,"lock":1}`:      "cannot be read",
-		`{"lock":1,"skill":{}}`:    `"skill" is not known`,
-		`{"lock":1,"skills":[]}`:   "cannot be read",
-		`{"lock":1,"skills":{"../a":` + entry + `}}`: "no skill id",
+		"":                         "cannot read",
+		"[]":                       "cannot read",
+		`{"lock":2,"skills":{}}`:   "the format 2",
+		`{"skills":{}}`:            "the format 0",
+		`{"lock":"1","skills":{}}`: "cannot read",
+		`{"lock":1,"lock":1}`:      "cannot read",
+		`{"lock":1,"skill":{}}`:    `unknown key "skill"`,
+		`{"lock":1,"skills":[]}`:   "cannot read",
+		`{"lock":1,"skills":{"../a":` + entry + `}}`: "invalid skill id",
 		with("community", "builtin"):                 "trust must be",
 		with("community", "2"):                       "trust must be",
 		with("1.0.0", ""):                            "needs a version",
 		with(zeros, "sha256:0"):                      "two digests",
-		with(`"key"`, `"more"`):                      `"more" is not known`,
-		with(`"key":""`, `"key":1`):                  "cannot be read",
+		with(`"key"`, `"more"`):                      `unknown key "more"`,
+		with(`"key":""`, `"key":1`):                  "cannot read",
 		strings.Repeat(" ", maxLock+1):               "more than",
 	} {
 		if f, err := ParseLock([]byte(src)); err == nil || !strings.Contains(err.Error(), want) || f != nil {

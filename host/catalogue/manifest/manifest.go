@@ -180,14 +180,14 @@ func (p *parser) manifest(n *yaml.Node, inList bool) *manifest {
 	if inList {
 		for _, key := range []string{"type", "entry"} {
 			if !given[key] {
-				p.report(n.Line, "type, runtime and entry go together: %s is missing", key)
+				p.report(n.Line, "set type, runtime and entry together: %s is missing", key)
 			}
 		}
 	}
 	p.target(n.Line, "a skill", typ, runtime, given["runtime"], typeLine, runtimeLine, entry, &m.primary)
 	p.function(m.entryLine, &m.primary)
 	if k := m.primary.Kind; len(m.requires) > 0 && k != "" && k != skill.WasmPython {
-		p.report(m.requireLine, "requires names Python packages, which only type wasm with runtime python has; this is %s", k)
+		p.report(m.requireLine, "requires is only for type wasm with runtime python, not %s", k)
 	}
 	p.network(m, m.primary.Kind)
 	relaxed.apply(p, m, given)
@@ -202,9 +202,9 @@ func (p *parser) network(m *manifest, primary skill.Kind) {
 		p.report(m.line, "type http needs its address in permissions.http, such as https://tools.example.com/skills/ POST")
 	case !asks:
 	case primary == skill.CLIPython || primary == skill.CLIExec:
-		p.report(m.httpLine, "permissions.http is for types wasm and http: the host makes no requests for %s", primary)
+		p.report(m.httpLine, "permissions.http is only for types wasm and http, not %s", primary)
 	case m.fallback != nil && (m.fallback.Kind == skill.CLIPython || m.fallback.Kind == skill.CLIExec):
-		p.report(m.httpLine, "permissions.http is for types wasm and http: the host makes no requests for the fallback, %s, which could not give the same answers", m.fallback.Kind)
+		p.report(m.httpLine, "permissions.http is only for types wasm and http: the fallback, %s, could not give the same answers", m.fallback.Kind)
 	}
 }
 
@@ -227,11 +227,11 @@ func (p *parser) fields(n *yaml.Node, what string, required []string, known map[
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		p.report(k.Line, "the key %s is not known in %s; accepted are %s", safeyaml.Quote(k.Value), what, strings.Join(names, ", "))
+		p.report(k.Line, "unknown key %s in %s; accepted are %s", safeyaml.Quote(k.Value), what, strings.Join(names, ", "))
 	}
 	for _, key := range required {
 		if !given[key] {
-			p.report(n.Line, "%s lacks the key %s", what, key)
+			p.report(n.Line, "%s has no key %s", what, key)
 		}
 	}
 	return given
@@ -269,7 +269,7 @@ func (p *parser) id(n *yaml.Node, m *manifest) {
 	}
 	id, err := skill.ParseID(s)
 	if err != nil {
-		p.report(n.Line, "%s is no skill id: 1 to 64 of a-z, 0-9, _ and single -, beginning with a letter or digit", safeyaml.Quote(s))
+		p.report(n.Line, "invalid skill id %s: use 1 to 64 of a-z, 0-9, _ and single -, beginning with a letter or digit", safeyaml.Quote(s))
 		return
 	}
 	m.id = id
@@ -285,7 +285,7 @@ func (p *parser) version(n *yaml.Node, m *manifest) {
 		return
 	}
 	if len(s) > 64 || !semver.MatchString(s) {
-		p.report(n.Line, "%s is no semantic version, like 0.1.0", safeyaml.Quote(s))
+		p.report(n.Line, "invalid version %s: use three numbers, like 0.1.0", safeyaml.Quote(s))
 		return
 	}
 	m.version = s
@@ -314,7 +314,7 @@ func (p *parser) target(line int, what, typ, runtime string, given bool, typeLin
 	case typ == string(skill.HTTP):
 		to.Kind = p.http(given, typeLine, runtimeLine)
 	case !given:
-		p.report(line, "%s lacks the key runtime", what)
+		p.report(line, "%s has no key runtime", what)
 		return
 	case runtime != "":
 		to.Kind = p.kind(typ, runtime, typeLine, runtimeLine)
@@ -337,7 +337,7 @@ func (p *parser) http(given bool, typeLine, runtimeLine int) skill.Kind {
 	case given:
 		p.report(runtimeLine, "type http has no runtime; leave it out")
 	case p.trust == skill.Community:
-		p.report(typeLine, "type http runs outside the sandbox, on another machine, and is for trusted skills only; this skill is not in a trusted folder")
+		p.report(typeLine, "type http runs on another machine, outside the sandbox, and is only for trusted skills; this skill is not in a trusted folder")
 	default:
 		return skill.HTTP
 	}
@@ -348,14 +348,14 @@ func (p *parser) http(given bool, typeLine, runtimeLine int) skill.Kind {
 func (p *parser) kind(typ, runtime string, typeLine, runtimeLine int) skill.Kind {
 	of, known := runtimes[typ]
 	if !known {
-		p.report(typeLine, "type %s is not known; accepted are wasm, cli and http", safeyaml.Quote(typ))
+		p.report(typeLine, "unknown type %s; accepted are wasm, cli and http", safeyaml.Quote(typ))
 		return ""
 	}
 	switch {
 	case !slices.Contains(of, runtime):
-		p.report(runtimeLine, "runtime %s is not known for type %s; accepted: %s", safeyaml.Quote(runtime), typ, strings.Join(of, ", "))
+		p.report(runtimeLine, "unknown runtime %s of type %s; accepted: %s", safeyaml.Quote(runtime), typ, strings.Join(of, ", "))
 	case typ == "cli" && p.trust == skill.Community:
-		p.report(typeLine, "type cli runs outside the sandbox, for trusted skills only; this skill is not in a trusted folder")
+		p.report(typeLine, "type cli runs outside the sandbox and is only for trusted skills; this skill is not in a trusted folder")
 	default:
 		return skill.Kind(typ + ":" + runtime)
 	}
@@ -371,7 +371,7 @@ func (p *parser) entry(n *yaml.Node, what string) string {
 	clean := strings.TrimPrefix(s, "./")
 	if clean == "" || len(clean) > 255 || path.IsAbs(clean) || path.Clean(clean) != clean || clean == "." ||
 		slices.Contains(strings.Split(clean, "/"), "..") || strings.ContainsAny(clean, "\\:\x00") {
-		p.report(n.Line, "%s %s must be a path below the skill's folder: relative, with /, without ..", what, safeyaml.Quote(s))
+		p.report(n.Line, "invalid %s %s: use a relative path inside the skill's folder, with / and without ..", what, safeyaml.Quote(s))
 		return ""
 	}
 	return clean
@@ -433,7 +433,7 @@ func (p *parser) permissions(n *yaml.Node, m *manifest) {
 			p.eachText(n, "permissions.env", func(line int, s string) {
 				switch {
 				case !skill.ValidEnvName(s):
-					p.report(line, "permissions.env: %s is no name that a skill can ask for: letters, digits and _, and not of a runtime's own", safeyaml.Quote(s))
+					p.report(line, "permissions.env: invalid name %s: use letters, digits and _, and no name reserved for runtimes", safeyaml.Quote(s))
 				case slices.Contains(m.permissions.Env, s):
 					p.report(line, "permissions.env names %s twice", s)
 				default:
@@ -455,7 +455,7 @@ func (p *parser) eachText(n *yaml.Node, what string, do func(line int, s string)
 		p.report(n.Line, "%s must be a list", what)
 		return
 	case len(n.Content) > maxAsked:
-		p.report(n.Line, "%s has %d entries; at most %d are accepted", what, len(n.Content), maxAsked)
+		p.report(n.Line, "%s has too many entries: %d, the limit is %d", what, len(n.Content), maxAsked)
 		return
 	}
 	for _, e := range n.Content {
@@ -477,7 +477,7 @@ func (p *parser) requires(n *yaml.Node, m *manifest) {
 		p.report(n.Line, "requires must be a list of names of packages, like [pandas]")
 		return
 	case len(n.Content) > maxRequires:
-		p.report(n.Line, "requires has %d packages; at most %d are accepted", len(n.Content), maxRequires)
+		p.report(n.Line, "requires has too many packages: %d, the limit is %d", len(n.Content), maxRequires)
 		return
 	case len(n.Content) > 0 && p.packages == nil:
 		p.report(n.Line, "requires must be empty: this host has no packages")

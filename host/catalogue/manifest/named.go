@@ -38,7 +38,7 @@ func ReadNamed(stateDir string) (*Named, error) {
 	case info == nil:
 		return &Named{}, nil
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0:
-		return &Named{}, errors.New(NamedFile + " may be written by others than its owner: look through it, and take that permission away")
+		return &Named{}, errors.New(NamedFile + " is writable by other users: check it, then run chmod go-w on it")
 	}
 	n := &Named{skills: map[string]skill.ID{}}
 	generation := 0
@@ -52,7 +52,7 @@ func ReadNamed(stateDir string) (*Named, error) {
 				}
 				id, err := skill.ParseID(name)
 				if err != nil || !digestPattern.Match(key) || len(n.skills) == maxSkills {
-					return fmt.Errorf("want at most %d digests, each with the name of a skill", maxSkills)
+					return fmt.Errorf("use at most %d digests, each with the name of a skill", maxSkills)
 				}
 				n.skills[string(key)] = id
 				return nil
@@ -61,9 +61,9 @@ func ReadNamed(stateDir string) (*Named, error) {
 	})
 	switch {
 	case err != nil:
-		return &Named{}, fmt.Errorf("%s cannot be read: %w", NamedFile, err)
+		return &Named{}, fmt.Errorf("cannot read %s: %w", NamedFile, err)
 	case generation != LockGeneration:
-		return &Named{}, fmt.Errorf("%s is of generation %d; this openskill knows %d", NamedFile, generation, LockGeneration)
+		return &Named{}, fmt.Errorf("%s has the format %d; this version of openskill reads %d", NamedFile, generation, LockGeneration)
 	}
 	return n, nil
 }

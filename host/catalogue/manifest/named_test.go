@@ -80,7 +80,7 @@ func TestDamagedRecordsTrustNothing(t *testing.T) {
 	for what, text := range map[string]string{
 		"nothing":             "",
 		"cut off":             good[:len(good)-3],
-		"no JSON":             "x",
+		"not JSON":            "x",
 		"another generation":  strings.Replace(good, ":1", ":2", 1),
 		"no digest":           strings.Replace(good, "sha256", "sha1", 1),
 		"no name":             strings.Replace(good, `"a"`, `"../a"`, 1),
@@ -112,7 +112,7 @@ func TestDamagedRecordsTrustNothing(t *testing.T) {
 	if err := os.Chmod(file, 0o620); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := ReadNamed(dir); err == nil || n.Has(zeros) || !strings.Contains(err.Error(), "by others") {
+	if n, err := ReadNamed(dir); err == nil || n.Has(zeros) || !strings.Contains(err.Error(), "writable by other users") {
 		t.Errorf("others may write it: %+v, %v", n, err)
 	}
 	if err := os.Rename(file, file+".real"); err != nil {

@@ -43,7 +43,7 @@ func (o *Origins) Problems() []Problem {
 	if o.broken == nil {
 		return nil
 	}
-	return []Problem{{File: NamedFile, Message: o.broken.Error() + "; until it is mended no skill is trusted by name"}}
+	return []Problem{{File: NamedFile, Message: o.broken.Error() + "; no skill is trusted by name until it is fixed"}}
 }
 
 // Origin is whose a folder is.

@@ -64,7 +64,7 @@ func TestPulledSkills(t *testing.T) {
 		return strings.Join(all, ", "), strings.Join(problems, "\n")
 	}
 	got, problems := trusts(dir)
-	if got != "own trusted, partner trusted, stranger community" || !strings.Contains(problems, "edited: was changed since") || !strings.Contains(problems, "trusted skills only") {
+	if got != "own trusted, partner trusted, stranger community" || !strings.Contains(problems, "edited: changed since") || !strings.Contains(problems, "only for trusted skills") {
 		t.Errorf("%s\n%s", got, problems)
 	}
 	if got, problems := trusts(filepath.Join(dir, "stranger"), filepath.Join(dir, "own")); got != "own trusted, stranger community" || problems != "" {
@@ -73,7 +73,7 @@ func TestPulledSkills(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, LockName), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, problems := trusts(dir); got != "edited community, stranger community" || !strings.Contains(problems, "until it is mended") {
+	if got, problems := trusts(dir); got != "edited community, stranger community" || !strings.Contains(problems, "until it is fixed") {
 		t.Errorf("with a damaged lock file: %s\n%s", got, problems)
 	}
 }
@@ -134,7 +134,7 @@ func TestOwnSkillsWinOverPulledOnes(t *testing.T) {
 	if want := "calc 1.0.0 trusted, echo 1.0.0 trusted, only 9.0.0 community, tool 0.0.0 trusted"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if n := strings.Count(problems, "this one was pulled, and is skipped"); n != 3 {
+	if n := strings.Count(problems, "this pulled skill is skipped"); n != 3 {
 		t.Errorf("%d are told of:\n%s", n, problems)
 	}
 	if got, _ := trusting(t, Options{}, second, first); got != "calc 1.0.0 trusted, echo 1.0.0 trusted, only 9.0.0 community, tool 9.0.0 community" {
@@ -155,7 +155,7 @@ func TestPulledFoldersAreNoCodeOfTheOperators(t *testing.T) {
 	script := strings.NewReplacer("cli", "wasm", "python", "javascript", "a.py", "a.mjs").Replace(entry) // native code is none's
 	write(t, filepath.Join(dir, ListFile), "skills:\n- "+entry+"\n")
 	got, problems := trusting(t, Options{}, dir)
-	if got != "" || !strings.Contains(problems, "is no code of the operator's list") {
+	if got != "" || !strings.Contains(problems, "cannot be code of the operator's list") {
 		t.Errorf("in a list: %s\n%s", got, problems)
 	}
 	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1}
@@ -285,7 +285,7 @@ func TestListsOfStrangersHaveNoNativeCode(t *testing.T) {
 	if s, err := r.Get("tool", ""); err != nil || s.Descriptor.Description == "d" {
 		t.Errorf("the operator's own script is %+v, %v", s, err)
 	}
-	if got := fmt.Sprint(r.Problems()); !strings.Contains(got, "trusted skills only") {
+	if got := fmt.Sprint(r.Problems()); !strings.Contains(got, "only for trusted skills") {
 		t.Errorf("problems %v", got)
 	}
 }

@@ -114,7 +114,7 @@ func (r *Registry) add(s *Skill, place string, pulled bool) {
 	first, taken := r.places[id]
 	switch {
 	case taken && r.pulled[id] && !pulled:
-		r.report(first, "the id %s is that of the operator's own %s; this one was pulled, and is skipped", id, place)
+		r.report(first, "the id %s belongs to the operator's own %s; this pulled skill is skipped", id, place)
 	case taken:
 		r.report(place, "the id %s is already taken by %s; this one is skipped", id, first)
 		return
@@ -125,7 +125,7 @@ func (r *Registry) add(s *Skill, place string, pulled bool) {
 func (r *Registry) addRoot(o *Options, root Root) {
 	folder, err := realFolder(root.Path)
 	if err != nil {
-		r.report(root.Path, "no folder of skills: %s", plain(err))
+		r.report(root.Path, "cannot read the folder of skills: %s", plain(err))
 		return
 	}
 	if Manifest(folder) != "" {
@@ -151,7 +151,7 @@ func (r *Registry) addRoot(o *Options, root Root) {
 		}
 	}
 	if err := r.origins.lock(folder).err; err != nil {
-		r.report(root.Path, "%s; until it is mended all skills there are taken for strangers'", err)
+		r.report(root.Path, "%s; all skills there are untrusted until it is fixed", err)
 	}
 	// A folder that was pulled brings no manifests for the operator's scripts.
 	trust := r.origins.Of(folder, root.Trust, func() string { return "" }).Trust
@@ -189,7 +189,7 @@ func (r *Registry) addFolder(o *Options, folder, shown string, most skill.Trust)
 }
 
 // ChangedProblem says why a folder is not served that is not as it was pulled.
-const ChangedProblem = "was changed since it was pulled, and is skipped: take it back with openskill skill pull --locked, or take it out of openskill.lock: it stays a stranger's"
+const ChangedProblem = "changed since it was pulled and is skipped: restore it with openskill skill pull --locked, or remove it from openskill.lock: it stays untrusted"
 
 // readFolder reads and checks everything about one folder. built says that nothing
 // of it is still to be built, trust what a folder with a digest is trusted with; the digest
@@ -213,7 +213,7 @@ func readFolder(folder, shown string, packages Packages, built bool, trust func(
 	is, undigested := digestFolder(folder, MaxFiles, MaxFolderBytes, func(path string, sum [sha256.Size]byte) { sums[path] = digest.Text(sum) })
 	trusted := trust(is)
 	if name == ManifestJSON && trusted < skill.Trusted {
-		return nil, "", nil, []Problem{{file, 0, "is read in trusted folders only; a skill of strangers has a " + ManifestFile}}
+		return nil, "", nil, []Problem{{file, 0, "is read only in trusted folders; an untrusted skill needs a " + ManifestFile}}
 	}
 	m, problems = parseManifest(file, src, trusted, packages)
 	if m != nil {
@@ -238,7 +238,7 @@ func checkEntries(root *os.Root, m *manifest, file string, built bool) (problems
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if built {
-				problems = append(problems, Problem{file, line, fmt.Sprintf("entry %s is not in the folder", entry)})
+				problems = append(problems, Problem{file, line, fmt.Sprintf("entry %s not found in the folder", entry)})
 			}
 		case err != nil:
 			problems = append(problems, Problem{file, line, fmt.Sprintf("entry %s cannot be used: it leads out of the folder or cannot be read", entry)})
@@ -261,7 +261,7 @@ func (r *Registry) addConfigured(o *Options) {
 	}
 	folder, err := realFolder(filepath.Dir(o.List))
 	if err != nil {
-		r.report(o.List, "no list of skills: %s", plain(err))
+		r.report(o.List, "cannot read the list of skills: %s", plain(err))
 		return
 	}
 	code := folder
@@ -308,7 +308,7 @@ func (r *Registry) addEntry(o *Options, m *manifest, folder, file string, trust 
 	own := filepath.Join(folder, string(m.id))
 	sub, err := os.OpenRoot(own)
 	if err != nil {
-		r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no folder of that name among the skills", m.id)})
+		r.problems = append(r.problems, Problem{file, m.line, fmt.Sprintf("%s has no folder of its name among the skills", m.id)})
 		r.define(o, m, file)
 		return
 	}
@@ -318,7 +318,7 @@ func (r *Registry) addEntry(o *Options, m *manifest, folder, file string, trust 
 	if err != nil {
 		entries = append(entries, Problem{file, m.line, plain(err)})
 	} else if r.origins.Of(own, trust, func() string { return digest }).Trust < trust {
-		entries = append(entries, Problem{file, m.line, fmt.Sprintf("the folder of %s was pulled, and is no code of the operator's list; openskill skills trust %s has it trusted as it is", m.id, m.id)})
+		entries = append(entries, Problem{file, m.line, fmt.Sprintf("the folder of %s was pulled and cannot be code of the operator's list; to trust it, run openskill skills trust %s", m.id, m.id)})
 	}
 	r.problems = append(r.problems, entries...)
 	if len(entries) == 0 {
@@ -338,7 +338,7 @@ func (r *Registry) addListedScript(o *Options, m *manifest, file string, trust s
 		r.problems = append(r.problems, Problem{file, m.line, string(m.id) + what + fmt.Sprintf(format, args...)})
 	}
 	if trust == skill.Community {
-		none("a script of the CLI folder is for trusted skills only")
+		none("scripts of the CLI folder are only for trusted skills")
 		return
 	}
 	folder, err := o.cliFolder(r.origins)
@@ -374,7 +374,7 @@ func script(m *manifest) {
 func (o *Options) cliFolder(origins *Origins) (string, error) {
 	folder, err := realFolder(o.CLIDir)
 	if err == nil && origins.Of(folder, skill.Trusted, func() string { return "" }).Trust != skill.Trusted {
-		err = errors.New("it was pulled, and scripts there would be trusted")
+		err = errors.New("it was pulled, but scripts there would be trusted")
 	}
 	return folder, err
 }
@@ -392,7 +392,7 @@ func (r *Registry) addScripts(o *Options) {
 		entries, err = os.ReadDir(folder)
 	}
 	if err != nil {
-		r.report(o.CLIDir, "no folder of scripts: %s", plain(err))
+		r.report(o.CLIDir, "cannot read the folder of scripts: %s", plain(err))
 		return
 	}
 	for _, e := range entries {
@@ -403,7 +403,7 @@ func (r *Registry) addScripts(o *Options) {
 		shown := filepath.Join(o.CLIDir, e.Name())
 		id, err := skill.ParseID(name)
 		if err != nil {
-			r.report(shown, "the name is no skill id: a-z, 0-9, _ and single -")
+			r.report(shown, "invalid skill id in the file name: use a-z, 0-9, _ and single -")
 			continue
 		}
 		if r.skills[id] != nil && r.skills[id].Folder == folder {
@@ -434,7 +434,7 @@ func digestScript(folder, name string) (string, error) {
 	if info, err := root.Lstat(name); err != nil {
 		return "", err
 	} else if !info.Mode().IsRegular() {
-		return "", errors.New("must be a regular file, not a link, a folder or a device")
+		return "", errors.New("must be a regular file, not a link, folder or device")
 	}
 	return digestOf(root, []string{name}, MaxFolderBytes, func(string, [sha256.Size]byte) {})
 }

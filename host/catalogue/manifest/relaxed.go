@@ -182,7 +182,7 @@ func (p *parser) otherCost(n *yaml.Node, known map[string]func(*yaml.Node), to *
 	if len(other) > 0 {
 		text, err := json.Marshal(other)
 		if err != nil || len(text) > maxOtherCost {
-			p.report(n.Line, "the further keys of cost_metadata have %d bytes as JSON; at most %d are accepted", len(text), maxOtherCost)
+			p.report(n.Line, "the additional keys of cost_metadata are too large: %d bytes as JSON, the limit is %d", len(text), maxOtherCost)
 		}
 		to.Other = string(text)
 	}

@@ -94,7 +94,7 @@ func TestStrangersManifestsStayStrict(t *testing.T) {
 		told = append(told, p.Message)
 	}
 	all := strings.Join(told, "\n")
-	for _, want := range []string{`the key "timeout_ms" is not known`, `the key "allowed_root" is not known`, "lacks the key version", "lacks the key description", "is read in trusted folders only"} {
+	for _, want := range []string{`unknown key "timeout_ms"`, `unknown key "allowed_root"`, "has no key version", "has no key description", "is read only in trusted folders"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in\n%s", want, all)
 		}
@@ -120,7 +120,7 @@ func TestSeedManifestProblems(t *testing.T) {
 		"two timeouts":            {"timeout_ms: 5\nlimits: {timeout_ms: 6}\n", "differ; keep one"},
 		"too long":                {"timeout_ms: 99999999999\n", "timeout_ms must be a whole number"},
 		"without data":            {"allowed_root: ./data/logs\npermissions: {scratch: true}\n", "allowed_root needs permissions.data: read"},
-		"empty version":           {"version: ''\n", "no semantic version"},
+		"empty version":           {"version: ''\n", "invalid version"},
 		"empty description":       {"description: ''\n", "description must have 1 to"},
 		"a name of another skill": {"id: b\n", "appears twice"},
 	} {
@@ -135,7 +135,7 @@ func TestSeedManifestProblems(t *testing.T) {
 	}
 	dir := seedFiles(t, map[string]string{"skills/calculator.json": "{\n\"id\": \"calculator\",\n}", "skills/sum.yaml": seedManifest})
 	problems, _ := Validate(filepath.Join(dir, "skills"), Options{})
-	if len(problems) != 2 || problems[0].Line != 3 || !strings.Contains(problems[1].Message, "name it calculator.yaml") {
+	if len(problems) != 2 || problems[0].Line != 3 || !strings.Contains(problems[1].Message, "rename the file to calculator.yaml") {
 		t.Errorf("%v", problems)
 	}
 }
@@ -213,11 +213,11 @@ func TestKeepsOtherKeysOfCost(t *testing.T) {
 	if err := json.Unmarshal(b, &back); err != nil || back != *m.cost {
 		t.Errorf("%+v, %v", back, err)
 	}
-	if _, problems := parseManifest("skill.yaml", []byte(text), skill.Community, nil); len(problems) != 2 || !strings.Contains(problems[0].Message, `"tier" is not known`) {
+	if _, problems := parseManifest("skill.yaml", []byte(text), skill.Community, nil); len(problems) != 2 || !strings.Contains(problems[0].Message, `unknown key "tier"`) {
 		t.Errorf("of strangers: %v", problems)
 	}
 	large := strings.Replace(text, "gold", strings.Repeat("g", maxOtherCost), 1)
-	if _, problems := parseManifest("skill.yaml", []byte(large), skill.Trusted, nil); len(problems) != 1 || !strings.Contains(problems[0].Message, "at most 4096") {
+	if _, problems := parseManifest("skill.yaml", []byte(large), skill.Trusted, nil); len(problems) != 1 || !strings.Contains(problems[0].Message, "the limit is 4096") {
 		t.Errorf("large: %v", problems)
 	}
 }
@@ -249,7 +249,7 @@ func TestReadsConfiguredList(t *testing.T) {
 	if len(r.Defined()) != 1 || len(r.Problems()) != 1 {
 		t.Errorf("%v, %v", r.Defined(), r.Problems())
 	}
-	if p := open(filepath.Join(dir, "none", "skills.yaml")).Problems(); len(p) != 1 || !strings.Contains(p[0].Message, "no list of skills") {
+	if p := open(filepath.Join(dir, "none", "skills.yaml")).Problems(); len(p) != 1 || !strings.Contains(p[0].Message, "cannot read the list of skills") {
 		t.Errorf("%v", p)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "configs", MarkFile), []byte(Mark), 0o600); err != nil {

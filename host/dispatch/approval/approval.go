@@ -56,7 +56,7 @@ func ParseState(s string) (State, error) {
 	}
 	return "", &skill.Error{
 		Op: "approval.ParseState", Code: skill.InvalidArgument, Subject: skill.CleanText(s, 80),
-		Message: "there is no such state; accepted: pending, approved, denied, expired, used",
+		Message: "unknown state; accepted: pending, approved, denied, expired, used",
 	}
 }
 

@@ -219,13 +219,13 @@ func refused(a *Approval) error {
 	details := map[string]any{
 		"reason": "approval_required", "approval_id": a.ID, "state": string(a.State), "expires_at": until, "digest": a.Digest,
 	}
-	message := "scripts of this skill run when the operator has approved them, "
+	message := "scripts of this skill need the operator's approval, "
 	if a.Policy == PerCall {
 		message = "each run of a script needs the operator's approval, "
 	}
 	if a.PreviousDigest != "" {
 		details["previous_digest"] = a.PreviousDigest
-		message = "the skill has changed since it was approved; " + message
+		message = "the skill changed since its approval; " + message
 	}
 	if a.State == Denied {
 		message += "who has denied it; do not try again before " + until
@@ -395,26 +395,26 @@ func (s *Store) decided(p skill.Principal, found []*Approval, now time.Time, id 
 
 // over says why nothing can be decided any more.
 func over(a *Approval) error {
-	message := "nobody decided in time; the same call asks again"
+	message := "expired without a decision; the same call asks again"
 	switch a.State {
 	case Denied:
-		message = "it was denied, and what is denied stays denied; the same call asks again after " + a.ExpiresAt.Format(time.RFC3339)
+		message = "denied; the same call asks again after " + a.ExpiresAt.Format(time.RFC3339)
 	case Used:
-		message = "it was used by the run that it was for"
+		message = "already used"
 	case Expired:
 		if !a.DecidedAt.IsZero() {
-			message = "it was approved and not used in time; the same call asks again"
+			message = "the approval expired unused; the same call asks again"
 		}
 	case Pending, Approved:
 	}
 	return &skill.Error{
-		Op: "approval.Decide", Code: skill.Conflict, Subject: a.ID, Message: "nothing can be decided here: " + message,
+		Op: "approval.Decide", Code: skill.Conflict, Subject: a.ID, Message: "this request is already decided: " + message,
 		Details: map[string]any{"state": string(a.State)},
 	}
 }
 
 func errNone(id string) error {
-	return &skill.Error{Op: "approval.Get", Code: skill.NotFound, Subject: skill.CleanText(id, 80), Message: "there is no approval of this id; the list shows those that there are"}
+	return &skill.Error{Op: "approval.Get", Code: skill.NotFound, Subject: skill.CleanText(id, 80), Message: "approval not found; GET /approvals lists all"}
 }
 
 func visible(p skill.Principal, a *Approval) bool {
@@ -434,7 +434,7 @@ func told(p skill.Principal, a Approval) Approval {
 func mayLook(p skill.Principal) error {
 	switch {
 	case p.ID == "":
-		return &skill.Error{Op: "approval", Code: skill.Unauthorized, Message: "this needs credentials"}
+		return &skill.Error{Op: "approval", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
 	case !p.May(skill.ScopeRead) && !p.May(skill.ScopeAdmin):
 		return &skill.Error{Op: "approval", Code: skill.Forbidden, Message: "this needs the scope " + skill.ScopeRead}
 	}
@@ -444,9 +444,9 @@ func mayLook(p skill.Principal) error {
 func mayDecide(p skill.Principal, a *Approval) error {
 	switch {
 	case !p.May(skill.ScopeAdmin):
-		return &skill.Error{Op: "approval.Decide", Code: skill.Forbidden, Message: "this needs the scope " + skill.ScopeAdmin + "; who may run a script may not approve it"}
+		return &skill.Error{Op: "approval.Decide", Code: skill.Forbidden, Message: "this needs the scope " + skill.ScopeAdmin + "; running scripts does not include approving them"}
 	case p.Type != skill.Operator && p.ID == a.Caller && p.Tenant == a.Tenant:
-		return &skill.Error{Op: "approval.Decide", Code: skill.Forbidden, Message: "who asked does not decide; another one with the scope " + skill.ScopeAdmin + " does"}
+		return &skill.Error{Op: "approval.Decide", Code: skill.Forbidden, Message: "you cannot approve your own request; another principal needs the scope " + skill.ScopeAdmin + " does"}
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func (c *check) list(ctx context.Context) error {
 		case err != nil && name == ".":
 			return err
 		case err != nil:
-			c.find(name, 0, CannotRun, KindLimit, "it cannot be read", "mend its permissions")
+			c.find(name, 0, CannotRun, KindLimit, "cannot be read", "fix its permissions")
 			return nil
 		case name == ".":
 			return nil
@@ -133,13 +133,13 @@ func (c *check) list(ctx context.Context) error {
 		case hidden(d.Name()) || d.IsDir():
 			return nil
 		case d.Type()&fs.ModeSymlink != 0:
-			c.find(name, 0, MayDiffer, KindFile, "it is a link, which the sandbox does not follow out of the folder", "put the file itself in its place")
+			c.find(name, 0, MayDiffer, KindFile, "it is a link out of the folder, which the sandbox does not follow", "replace it by the file")
 			return nil
 		case !d.Type().IsRegular():
 			return nil
 		case len(c.files) >= c.o.Files:
 			c.report.Cut = true
-			c.find(name, 0, MayDiffer, KindLimit, fmt.Sprintf("the folder has more than %d files; this one and the rest were not looked at", c.o.Files), "")
+			c.find(name, 0, MayDiffer, KindLimit, fmt.Sprintf("the folder has more than %d files; this one and the rest were not checked", c.o.Files), "")
 			return fs.SkipAll
 		}
 		info, err := d.Info()
@@ -181,7 +181,7 @@ func (c *check) script(ctx context.Context, name string) error {
 		return nil
 	}
 	if language.native {
-		c.find(name, 0, MayDiffer, KindNative, "it is compiled for one kind of machine, and the sandbox cannot load it", "what imports it fails: use a form in pure Python")
+		c.find(name, 0, MayDiffer, KindNative, "it is native code, which the sandbox cannot load", "imports of it fail: use pure Python")
 		return nil
 	}
 	if !c.o.Scripts(name) {
@@ -230,23 +230,23 @@ const maxFindings = 5000
 // content reads a script. Where it is too much it is a finding, and nil.
 func (c *check) content(name string) ([]byte, error) {
 	if size := c.files[name]; size > c.o.Bytes {
-		c.find(name, 0, MayDiffer, KindLimit, fmt.Sprintf("it has %d bytes, and scripts of at most %d are looked at", size, c.o.Bytes), "")
+		c.find(name, 0, MayDiffer, KindLimit, fmt.Sprintf("it has %d bytes; scripts up to %d are checked", size, c.o.Bytes), "")
 		return nil, nil
 	}
 	if c.read += c.files[name]; c.read > c.o.Total {
 		c.report.Cut = true
-		c.find(name, 0, MayDiffer, KindLimit, fmt.Sprintf("the scripts have more than %d bytes together; this one was not looked at", c.o.Total), "")
+		c.find(name, 0, MayDiffer, KindLimit, fmt.Sprintf("the scripts exceed %d bytes together; this one was not checked", c.o.Total), "")
 		return nil, nil
 	}
 	f, err := c.root.Open(name)
 	if err != nil {
-		c.find(name, 0, CannotRun, KindLimit, "it cannot be read", "mend its permissions")
+		c.find(name, 0, CannotRun, KindLimit, "cannot be read", "fix its permissions")
 		return nil, nil
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, c.o.Bytes+1))
 	if err != nil || int64(len(b)) > c.o.Bytes { // it grew meanwhile
-		c.find(name, 0, MayDiffer, KindLimit, "it changed while it was looked at", "")
+		c.find(name, 0, MayDiffer, KindLimit, "it changed during the check", "")
 		return nil, nil
 	}
 	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), nil

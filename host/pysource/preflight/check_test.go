@@ -104,7 +104,7 @@ func TestPython(t *testing.T) {
 		},
 		{
 			name: "a package of scientific that it can do without", text: "try:\n    import numpy\nexcept ImportError:\n    numpy = None\n", verdict: preflight.MayDiffer, runtime: "slim",
-			want: []string{"s.py:2: may differ: import numpy, which the script can do without, needs the scientific runtime"},
+			want: []string{"s.py:2: may differ: import numpy, which is optional for the script, needs the scientific runtime"},
 		},
 		{
 			name: "one that it can do without, beside one that it needs", text: "try:\n    import scipy\nexcept ImportError:\n    scipy = None\nimport numpy\n", verdict: preflight.Runs, runtime: "scientific", requires: []string{"numpy"},
@@ -148,7 +148,7 @@ func TestPython(t *testing.T) {
 		},
 		{
 			name: "what newer versions have no more", text: "import distutils.util\nimport cgi\n", verdict: preflight.CannotRun, runtime: "slim",
-			want: []string{"s.py:1: cannot run: import distutils.util: Python 3.13 has it no more", "s.py:2: cannot run: import cgi"},
+			want: []string{"s.py:1: cannot run: import distutils.util: removed in Python 3.13", "s.py:2: cannot run: import cgi"},
 		},
 		{
 			name: "what this machine alone has", text: "import fcntl\nimport ssl\nimport resource\nimport curses\n", verdict: preflight.CannotRun, runtime: "slim",
@@ -299,7 +299,7 @@ func TestOtherLanguages(t *testing.T) {
 		"bad.mjs:5: cannot run: fetch is not there",
 		"bad.mjs:7: cannot run: process is not there",
 		"c.cs: cannot run", "d.rb: cannot run", "e.R: cannot run",
-		"fast.so: may differ: it is compiled for one kind of machine",
+		"fast.so: may differ: it is native code",
 	}
 	found := seen(r)
 	if len(found) != len(want) {

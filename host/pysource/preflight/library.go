@@ -6,7 +6,7 @@ type why struct {
 	what, instead string
 }
 
-const gone = "Python 3.13 has it no more"
+const gone = "removed in Python 3.13"
 
 // missingLibrary has the modules of the standard library that no runtime has, and
 // those that newer versions of the language have taken out.

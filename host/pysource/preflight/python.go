@@ -87,7 +87,7 @@ func (c *check) sourceOf(ctx context.Context, name string) (*source, error) {
 	m, err := c.o.Python.Analyze(ctx, c.o.Tenant, text)
 	switch {
 	case err != nil && skill.CodeOf(err) == skill.InvalidArgument:
-		c.find(name, 0, MayDiffer, KindLimit, "it is nested too deeply, or too large, to be looked at", "")
+		c.find(name, 0, MayDiffer, KindLimit, "it is nested too deeply, or too large, to check", "")
 		return f, nil
 	case err != nil:
 		return nil, err
@@ -100,7 +100,7 @@ func (c *check) sourceOf(ctx context.Context, name string) (*source, error) {
 	}
 	f.readable, f.main = true, m.Main
 	if m.Cut {
-		c.find(name, 0, MayDiffer, KindLimit, "it is so large that not all of it was looked at", "")
+		c.find(name, 0, MayDiffer, KindLimit, "it is too large; not all of it was checked", "")
 	}
 	for i := range m.Imports {
 		c.imported(name, f, &m.Imports[i])
@@ -182,7 +182,7 @@ func (c *check) optionals(name string, f *source) {
 			continue
 		}
 		c.find(name, o.line, MayDiffer, KindImport,
-			fmt.Sprintf("import %s, which the script can do without, needs the %s runtime", o.module, o.home.Runtime),
+			fmt.Sprintf("import %s, which is optional for the script, needs the %s runtime", o.module, o.home.Runtime),
 			fmt.Sprintf("to have it, the operator installs that: openskill runtime install %s", o.home.Runtime))
 	}
 }
@@ -198,7 +198,7 @@ func hardness(im *pysource.Import) Severity {
 func softened(im *pysource.Import, instead string) string {
 	switch {
 	case im.Optional:
-		return "the script catches that and goes on without"
+		return "the script catches that and continues without it"
 	case im.Function:
 		return "only the function that imports it fails; " + instead
 	}

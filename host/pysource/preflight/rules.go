@@ -38,15 +38,15 @@ var (
 	}
 	native = &rule{
 		kind: KindNative, severity: CannotRun, call: true,
-		what: "%s calls compiled code, which the sandbox cannot load", instead: "use a form in pure Python",
+		what: "%s calls compiled code, which the sandbox cannot load", instead: "use pure Python",
 	}
 	signals = &rule{
 		kind: KindSignal, severity: MayDiffer, call: true,
-		what: "%s: no signal ever comes", instead: "the host ends a run at its limit of time by itself",
+		what: "%s: no signal ever comes", instead: "the host ends a run at its time limit",
 	}
 	alarm = &rule{
 		kind: KindSignal, severity: CannotRun, call: true,
-		what: "%s: there are no signals", instead: "leave it out: the host ends a run at its limit of time by itself",
+		what: "%s: there are no signals", instead: "leave it out: the host ends a run at its time limit",
 	}
 	input = &rule{
 		kind: KindInput, severity: Runs, once: true,
@@ -54,7 +54,7 @@ var (
 	}
 	environment = &rule{
 		kind: KindEnvironment, severity: MayDiffer, once: true,
-		what: "it reads environment variables, of which the sandbox has those that the operator grants", instead: "take values as arguments",
+		what: "it reads environment variables; the sandbox has only granted ones", instead: "take values as arguments",
 	}
 	home = &rule{
 		kind: KindFile, severity: MayDiffer, call: true,

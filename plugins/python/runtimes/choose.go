@@ -68,19 +68,19 @@ func (s *Store) notInstalled(required []*Package) error {
 			if r != s.recipes[0] && !s.recipes[0].has([]*Package{p}) {
 				return &skill.Error{
 					Op: "runtimes.For", Code: skill.ToolInvocationError, Subject: p.Name,
-					Message: fmt.Sprintf("%s is in the %s runtime, which is not installed; the operator installs it with: openskill runtime install %s", p.Name, r.name, r.name),
+					Message: fmt.Sprintf("%s needs the %s runtime, which is not installed; the operator must run: openskill runtime install %s", p.Name, r.name, r.name),
 				}
 			}
 		}
 		return unavailable(r, r.present(s.folder(r)))
 	}
-	return &skill.Error{Op: "runtimes.For", Code: skill.Internal, Message: "no runtime has all the packages that are required"}
+	return &skill.Error{Op: "runtimes.For", Code: skill.Internal, Message: "no runtime has all required packages"}
 }
 
 func unknownPackage(name string) error {
-	message := fmt.Sprintf("requires: no runtime has the package %q; openskill runtime list --modules scientific shows those that there are", skill.CleanText(name, 80))
+	message := fmt.Sprintf("requires: no runtime has the package %q; openskill runtime list --modules scientific lists the available ones", skill.CleanText(name, 80))
 	if bare := packageName.FindString(name); bare != name && packageNamed(bare) != nil {
-		message = fmt.Sprintf("requires: %q: write the name alone, %q: each runtime has one version", skill.CleanText(name, 80), bare)
+		message = fmt.Sprintf("requires: %q: omit the version and write %q: each runtime has one version", skill.CleanText(name, 80), bare)
 	} else if p := packageImported(name); p != nil {
 		message = fmt.Sprintf("requires: %q is a module; its package is called %q", name, p.Name)
 	}

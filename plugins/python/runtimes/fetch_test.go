@@ -32,10 +32,10 @@ func TestFetch(t *testing.T) {
 			tools map[string]string
 			want  string // of the message; "" for success
 		}{
-			{"no manager", nil, "is not on the PATH"},
+			{"no manager", nil, "not found: install"},
 			{"it brings the archive", map[string]string{first: `echo "$@" >&2; ` + bring}, ""},
 			{"it fails", map[string]string{first: "echo no route >&2; exit 1"}, "could not fetch small"},
-			{"it brings nothing", map[string]string{first: "exit 0"}, "brought no archive"},
+			{"it brings nothing", map[string]string{first: "exit 0"}, "returned no archive"},
 			{"it brings another", map[string]string{first: bring + "echo x >>$(echo small-1.0.*)"}, "pinned"},
 			{"the second way", map[string]string{first: "exit 1", second: bring}, ""},
 		} {

@@ -192,7 +192,7 @@ func (s *Store) archive(ctx context.Context, r *recipe, o *InstallOptions, work 
 	if err == nil || ctx.Err() != nil {
 		return path, err
 	}
-	why := "the archive could not be fetched"
+	why := "cannot fetch the archive"
 	if m := (*missing)(nil); errors.As(err, &m) {
 		why = m.what
 	}
@@ -224,7 +224,7 @@ func (s *Store) make(ctx context.Context, r *recipe, o *InstallOptions, archive,
 				return fmt.Errorf("%s is no file of the runtime", name)
 			}
 			if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != out.sha256 || int64(len(data)) != out.size {
-				return fmt.Errorf("%s came out with the SHA-256 %x and %d bytes, not %s and %d", name, sum, len(data), out.sha256, out.size)
+				return fmt.Errorf("%s has the SHA-256 %x and %d bytes, want %s and %d", name, sum, len(data), out.sha256, out.size)
 			}
 			return writeSynced(filepath.Join(dir, name), data)
 		},
@@ -256,7 +256,7 @@ func notPinned(r *recipe, sum string, err error) error {
 	}
 	return &skill.Error{
 		Op: "runtimes.Install", Code: skill.InvalidArgument, Subject: r.name, Err: err,
-		Message: fmt.Sprintf("the archive is not the one that is pinned for the runtime %s (%s, SHA-256 %s): %s; nothing was installed",
+		Message: fmt.Sprintf("the archive does not match the pinned one of the runtime %s (%s, SHA-256 %s): %s; nothing was installed",
 			r.name, r.source.String(), r.source.sha256, detail),
 	}
 }
@@ -268,7 +268,7 @@ func broken(r *recipe, err error) error {
 	}
 	return &skill.Error{
 		Op: "runtimes.Install", Code: skill.Internal, Subject: r.name, Err: err,
-		Message: "the runtime " + r.name + " could not be installed; the log has the reason",
+		Message: "the runtime " + r.name + " cannot be installed; see the log",
 	}
 }
 

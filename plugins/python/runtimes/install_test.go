@@ -341,10 +341,10 @@ func TestDamage(t *testing.T) {
 			return errors.Join(os.Rename(at("LICENSE"), dir+".moved"), os.Symlink(dir+".moved", at("LICENSE")))
 		}, Damaged, Damaged, false, "LICENSE is not a file"},
 		{"one file more", write("sitecustomize.py", "x"), Installed, Damaged, true, "sitecustomize.py does not belong"},
-		{"no manifest", func() error { return os.Remove(at(manifestFile)) }, Foreign, Foreign, false, "not what this version"},
-		{"another manifest", write(manifestFile, "{}"), Foreign, Foreign, false, "not what this version"},
+		{"no manifest", func() error { return os.Remove(at(manifestFile)) }, Foreign, Foreign, false, "from another version"},
+		{"another manifest", write(manifestFile, "{}"), Foreign, Foreign, false, "from another version"},
 		{"a huge manifest", write(manifestFile, strings.Repeat(" ", maxManifest+1)), Damaged, Damaged, false, "manifest.json cannot be read"},
-		{"an empty folder", func() error { return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)) }, Foreign, Foreign, false, "not what this version"},
+		{"an empty folder", func() error { return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)) }, Foreign, Foreign, false, "from another version"},
 		{"a file for the folder", func() error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) }, Damaged, Damaged, false, "cannot be read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func (r *recipe) manifest() []byte {
 // The ways in which a folder is no installed runtime.
 var (
 	errAbsent  = errors.New("it is not installed")
-	errForeign = errors.New("it is not what this version of openskill installs")
+	errForeign = errors.New("it is from another version of openskill")
 )
 
 // damage is a file that is not what the manifest says.

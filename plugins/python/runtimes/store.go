@@ -55,7 +55,7 @@ func (s *Store) recipe(op, name string) (*recipe, error) {
 	}
 	return nil, &skill.Error{
 		Op: op, Code: skill.NotFound, Subject: skill.CleanText(name, 80),
-		Message: fmt.Sprintf("there is no runtime %q; there are %s", skill.CleanText(name, 80), strings.Join(s.Names(), ", ")),
+		Message: fmt.Sprintf("unknown runtime %q: use %s", skill.CleanText(name, 80), strings.Join(s.Names(), ", ")),
 	}
 }
 
@@ -230,10 +230,10 @@ func unavailable(r *recipe, err error) error {
 	case errors.As(err, &d):
 		message = "the Python runtime " + r.name + " is damaged (" + d.Error() + ")"
 	case errors.Is(err, errForeign):
-		message = "the Python runtime " + r.name + " is not the one that this version needs"
+		message = "the Python runtime " + r.name + " is from another version of openskill"
 	}
 	return &skill.Error{
 		Op: "runtimes.Open", Code: skill.ToolInvocationError, Subject: r.name, Err: err,
-		Message: message + "; the operator installs it with: openskill runtime install " + r.name,
+		Message: message + "; the operator must run: openskill runtime install " + r.name,
 	}
 }

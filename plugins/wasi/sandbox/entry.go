@@ -31,7 +31,7 @@ func (d *Folder) Entry(entry, hint string) (Stamp, error) {
 	if !fs.ValidPath(entry) || entry == "." {
 		return Stamp{}, &skill.Error{
 			Op: "sandbox.Entry", Code: skill.InvalidManifest, Subject: skill.CleanText(entry, 80),
-			Message: "the entry must be a path within the skill's folder, with slashes, such as scripts/main.py",
+			Message: "invalid entry: use a path inside the skill's folder with slashes, such as scripts/main.py",
 		}
 	}
 	if stamp, ok := d.lookedAt(entry); ok {
@@ -43,7 +43,7 @@ func (d *Folder) Entry(entry, hint string) (Stamp, error) {
 	case errno == guestfs.ENOENT || errno == guestfs.ENOTDIR:
 		return Stamp{}, refuse(entry, skill.NotFound, "is not in the skill's folder; "+hint, errno)
 	case errno != 0:
-		return Stamp{}, refuse(entry, skill.InvalidManifest, "cannot be read, leads out of the skill's folder, or is no regular file of one name", errno)
+		return Stamp{}, refuse(entry, skill.InvalidManifest, "cannot be read, leads out of the skill's folder, or is not a regular file with one name", errno)
 	case st.Kind != guestfs.KindRegular:
 		return Stamp{}, refuse(entry, skill.InvalidManifest, "is not a regular file", guestfs.EISDIR)
 	}

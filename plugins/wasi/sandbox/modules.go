@@ -87,7 +87,7 @@ func (s *Modules) hashed(spec *skill.Spec, file string, stamp Stamp) (string, er
 	if seen && k.file != now.file && spec.Trust < skill.Trusted {
 		return "", &skill.Error{
 			Op: "sandbox.Entry", Code: skill.Conflict, Subject: string(spec.SkillID),
-			Message: "the module is not the one that was admitted; upload it as a new version",
+			Message: "the module differs from the admitted one; upload it as a new version",
 		}
 	}
 	s.note(key, now)

@@ -23,13 +23,13 @@ func (s *Images) fetch(call *skill.Call) wasm.Fetch {
 		if response := ask(ctx, request); len(response) > 0 {
 			return response
 		}
-		return refusal("there is no network for skills on this host; its operator allows requests in OPENSKILL_HTTP_ALLOW")
+		return refusal("network access is disabled for skills on this host; the operator can allow requests in OPENSKILL_HTTP_ALLOW")
 	}
 }
 
 // tooEarly answers start-ups: what they see is part of many calls.
 func tooEarly(context.Context, []byte) []byte {
-	return refusal("a skill may send requests after it has begun to read standard input, since what is before that is done once for all calls")
+	return refusal("requests are allowed only after the skill began to read standard input: code before that runs once for all calls")
 }
 
 // refusal is a response as package host/workers/egress writes it.

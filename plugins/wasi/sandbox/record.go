@@ -31,7 +31,7 @@ func tapeOf(call *skill.Call, of string) (*taped, error) {
 		if err != nil {
 			return nil, &skill.Error{
 				Op: "sandbox.Replay", Code: skill.InvalidArgument, Subject: "recording", Err: err,
-				Message: "the recording was damaged, or another version of openSkill made it",
+				Message: "the recording is damaged or from another openSkill version",
 			}
 		}
 		s := p.Start()
@@ -48,7 +48,7 @@ func (t *taped) other() *skill.Reply {
 	if t == nil || t.replay == nil || t.replay.Start().Of == t.of {
 		return nil
 	}
-	differs := "the module, or the runtime of its language, is not the one that was recorded"
+	differs := "the module or its language runtime differs from the recorded one"
 	return &skill.Reply{Code: skill.Conflict, Message: "this is not the run that was recorded: " + differs, Differs: differs}
 }
 
@@ -81,9 +81,9 @@ func (t *taped) note(r *skill.Reply, out *wasm.Outcome, saw *skill.Recording) {
 	draws, fits := t.record.Tape(tape.Start{Of: t.of, Shared: out.Shared, Seed: t.start.Seed, Made: t.start.Made})
 	switch {
 	case !timeless(out.Ended):
-		r.Recording.Missing = "the clock ended the run, and how far it comes in its time is not the same twice"
+		r.Recording.Missing = "the run was ended by its timeout, so it cannot be reproduced"
 	case !fits:
-		r.Recording.Missing = fmt.Sprintf("what the run drew of clocks, chance and the network has more than %d bytes", t.most)
+		r.Recording.Missing = fmt.Sprintf("the recorded time, randomness and network data exceed %d bytes", t.most)
 	default:
 		r.Recording.Draws = draws
 	}

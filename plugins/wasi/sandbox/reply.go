@@ -34,19 +34,19 @@ var ends = map[wasm.Ended]end{
 		return fmt.Sprintf("the skill needs more memory than its %d MiB; give it less to do, or raise limits.memory_mb", l.Memory>>20)
 	}},
 	wasm.OutOfTable: {skill.TableLimit, func(*skill.Limits, *wasm.Outcome) string {
-		return "a table of the module grew beyond the cap of this host; the cap is fixed"
+		return "a table of the module exceeded the fixed limit of this host"
 	}},
 	wasm.OutOfStack: {skill.StackLimit, func(*skill.Limits, *wasm.Outcome) string {
-		return "calls in the skill were nested too deeply; this is mostly a recursion without an end"
+		return "calls in the skill were nested too deeply; check for endless recursion"
 	}},
 	wasm.OutputOverflow: {skill.OutputLimit, func(l *skill.Limits, _ *wasm.Outcome) string {
 		return fmt.Sprintf("the skill printed more than %d bytes; the first part is kept; let it print less, or raise limits.output_kb", l.Output)
 	}},
 	wasm.Cancelled: {skill.Cancelled, func(*skill.Limits, *wasm.Outcome) string {
-		return "the caller left before the skill had finished"
+		return "the client disconnected before the skill finished"
 	}},
 	wasm.Diverged: {skill.Conflict, func(*skill.Limits, *wasm.Outcome) string {
-		return "this is not the run that was recorded"
+		return "the run differs from the recorded one"
 	}},
 }
 
@@ -66,7 +66,7 @@ func reply(ctx context.Context, call *skill.Call, out *wasm.Outcome, took time.D
 	if e, ok := ends[ended]; ok {
 		r.Code, r.Message = e.code, e.text(&call.Limits, out)
 		if ended == wasm.Trapped && runtime != "" {
-			r.Message = fmt.Sprintf("the %s runtime trapped: %s; what the script printed before is kept: change the step that follows it", runtime, out.Trap)
+			r.Message = fmt.Sprintf("the %s runtime trapped: %s; its earlier output is kept: change the step after it", runtime, out.Trap)
 		}
 	} else {
 		r.ExitCode = out.ExitCode

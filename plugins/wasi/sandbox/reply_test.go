@@ -30,7 +30,7 @@ func TestEnds(t *testing.T) {
 		wasm.OutOfTable:     {skill.TableLimit, []string{"table"}},
 		wasm.OutOfStack:     {skill.StackLimit, []string{"nested", "recursion"}},
 		wasm.OutputOverflow: {skill.OutputLimit, []string{"999 bytes", "limits.output_kb"}},
-		wasm.Cancelled:      {skill.Cancelled, []string{"left"}},
+		wasm.Cancelled:      {skill.Cancelled, []string{"disconnected"}},
 	} {
 		r := reply(t.Context(), &skill.Call{Limits: limits}, &wasm.Outcome{Ended: ended, Trap: "unreachable", ExitCode: 7}, time.Hour, "")
 		if r.Code != want.code || r.ExitCode != 0 || skill.CleanText(r.Message, skill.MaxMessage) != r.Message {

@@ -42,7 +42,7 @@ func (v *View) workplace(scratch guestfs.Limits) error {
 	if err := v.work.Shadow(own, v.folder, maxScriptFiles); err != nil {
 		return &skill.Error{
 			Op: "sandbox.View", Code: skill.InvalidManifest, Subject: "folder", Err: err,
-			Message: "the skill's folder cannot be shown to its scripts: it has more than 10000 files, or folders nested too deeply",
+			Message: "the skill's folder has more than 10000 files or too deeply nested folders for its scripts",
 		}
 	}
 	if errno := v.work.Mkdir(temp); errno != 0 {

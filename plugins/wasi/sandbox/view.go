@@ -29,7 +29,7 @@ func (f *Folders) Grant(call *skill.Call) (*Granted, error) {
 			g.Close()
 			return nil, &skill.Error{
 				Op: "sandbox.Grant", Code: skill.ToolInvocationError, Subject: "data", Err: err,
-				Message: "the data folder of this host cannot be opened; its operator sets it with OPENSKILL_ALLOWED_ROOT",
+				Message: "cannot open the data folder of this host; the operator must check OPENSKILL_ALLOWED_ROOT",
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func (f *Folders) Skill(path string, trust skill.Trust) (*Folder, error) {
 	if err != nil {
 		return nil, &skill.Error{
 			Op: "sandbox.Skill", Code: skill.InvalidManifest, Subject: "folder", Err: err,
-			Message: "the skill's folder cannot be opened",
+			Message: "cannot open the skill's folder",
 		}
 	}
 	return d, nil

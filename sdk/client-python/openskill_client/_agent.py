@@ -51,7 +51,7 @@ class Agent:
             self.hear(event)
             if event.answer is not None:
                 return self._ended(event.answer)
-        raise OpenSkillError("the stream has no end")  # it has, by the contract of chat_stream
+        raise OpenSkillError("the stream ended early")  # it has, by the contract of chat_stream
 
     def _ended(self, answer: ChatAnswer) -> str:
         self.conversation, self.last = answer.get("conversation_id", self.conversation), answer

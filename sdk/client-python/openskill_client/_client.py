@@ -88,7 +88,7 @@ class Client:
         """A client whose requests have this name in the host's log, records and answers: 1 to 64
         of 0-9 A-Z a-z . _ -. Otherwise the host makes one up."""
         if not _TRACE.match(trace_id):
-            raise OpenSkillError("a trace id is 1 to 64 of 0-9 A-Z a-z . _ -")
+            raise OpenSkillError("invalid trace id: use 1 to 64 of 0-9 A-Z a-z . _ -")
         other = copy.copy(self)
         other._trace = trace_id
         return other
@@ -102,7 +102,7 @@ class Client:
     def _object(self, method: str, path: str, body: Any = None, **headers: str) -> Dict[str, Any]:
         v = self._call(method, path, body, **headers)
         if not isinstance(v, dict):
-            raise OpenSkillError("the answer is no object; is there an openSkill host at the base URL?")
+            raise OpenSkillError("the response is not an object; check that the base URL is an openSkill server")
         return v
 
     def _all(self, path: str, **query: str) -> Iterator[Dict[str, Any]]:
@@ -112,13 +112,13 @@ class Client:
             page = self._object("GET", path + "?limit=100" + more + ("&cursor=" + quote(cursor, safe="") if cursor else ""))
             data = page.get("data")
             if not isinstance(data, list):
-                raise OpenSkillError("the answer is no list; is there an openSkill host at the base URL?")
+                raise OpenSkillError("the response is not a list; check that the base URL is an openSkill server")
             yield from data
             following = page.get("next")
             if not following:
                 return
             if following == cursor:
-                raise OpenSkillError("the host's list does not end: it gives the same cursor again")
+                raise OpenSkillError("the list does not end: the server repeated a cursor")
             cursor = str(following)
 
     # Skills
@@ -134,12 +134,12 @@ class Client:
         headers = self._headers({"Prefer": "respond-async"})
         status, _, answer = self._http.call("POST", _invoke(skill_id), _request(input, version, limits), headers)
         if not isinstance(answer, dict):
-            raise OpenSkillError("the answer is no object; is there an openSkill host at the base URL?")
+            raise OpenSkillError("the response is not an object; check that the base URL is an openSkill server")
         if status != 202:
             done = _result(answer)
             return Run(self, done.meta.get("execution_id", ""), done)
         if not isinstance(answer.get("id"), str):
-            raise OpenSkillError("the answer names no execution; is there an openSkill host at the base URL?")
+            raise OpenSkillError("the response names no execution; check that the base URL is an openSkill server")
         return Run(self, answer["id"])
 
     def skills(self) -> Iterator[Descriptor]:
@@ -151,7 +151,7 @@ class Client:
         return cast(Descriptor, self._object("GET", "/skills/" + segment("skill id", skill_id)))
 
     def tools(self, format: str = "openai") -> List[Dict[str, Any]]:
-        """What models may call, in the words of a vendor: openai, anthropic or mcp. It asks for
+        """What models may call, in the words of a vendor: openai, anthropic or mcp. Requested
         all pages."""
         tools: List[Dict[str, Any]] = []
         cursors = {""}
@@ -161,13 +161,13 @@ class Client:
             headers, v = self._http.call("GET", path, None, self._headers())[1:]
             v = v["tools"] if isinstance(v, dict) and isinstance(v.get("tools"), list) else v
             if not isinstance(v, list):
-                raise OpenSkillError("the answer is no list; is there an openSkill host at the base URL?")
+                raise OpenSkillError("the response is not a list; check that the base URL is an openSkill server")
             tools += v
             cursor = next_cursor(headers.get("link", ""))
             if not cursor:
                 return tools
             if cursor in cursors or len(cursors) >= 1000:
-                raise OpenSkillError("the host's list does not end")
+                raise OpenSkillError("the list does not end")
             cursors.add(cursor)
 
     def agent_skills(self) -> Iterator[AgentSkill]:
@@ -176,7 +176,7 @@ class Client:
 
     def agent_skill(self, name: str) -> AgentSkill:
         """One Agent Skill, with the text of its SKILL.md as content."""
-        return cast(AgentSkill, self._object("GET", "/agent-skills/" + segment("name of an Agent Skill", name)))
+        return cast(AgentSkill, self._object("GET", "/agent-skills/" + segment("Agent Skill name", name)))
 
     def run_script(
         self, name: str, script: str, args: Union[Sequence[Union[str, float]], Mapping[str, Any], None] = None, *, input: str = "",
@@ -222,15 +222,15 @@ class Client:
 
     def execution(self, execution_id: str) -> Execution:
         """The record of a call, with its result where that is kept."""
-        return cast(Execution, self._object("GET", "/executions/" + segment("id of an execution", execution_id)))
+        return cast(Execution, self._object("GET", "/executions/" + segment("execution id", execution_id)))
 
     def cancel(self, execution_id: str) -> Execution:
         """Ends a call of one's own that is under way. To ask twice does no harm."""
-        return cast(Execution, self._object("DELETE", "/executions/" + segment("id of an execution", execution_id)))
+        return cast(Execution, self._object("DELETE", "/executions/" + segment("execution id", execution_id)))
 
     def approval(self, approval_id: str) -> Approval:
         """What a script asked, and what became of it, for those who may decide about it."""
-        return cast(Approval, self._object("GET", "/approvals/" + segment("id of an approval", approval_id)))
+        return cast(Approval, self._object("GET", "/approvals/" + segment("approval id", approval_id)))
 
     def usage(self, tenant: str = "") -> TenantUsage:
         """Returns what a tenant has stored and used today, with its limits. "" is the
@@ -295,11 +295,11 @@ class Client:
 
     def conversation(self, conversation_id: str) -> Conversation:
         """One conversation, with the messages that are kept of it."""
-        return cast(Conversation, self._object("GET", "/agent/conversations/" + segment("id of a conversation", conversation_id)))
+        return cast(Conversation, self._object("GET", "/agent/conversations/" + segment("conversation id", conversation_id)))
 
     def delete_conversation(self, conversation_id: str) -> None:
         """Removes one with its messages. The records of its calls stay."""
-        self._call("DELETE", "/agent/conversations/" + segment("id of a conversation", conversation_id))
+        self._call("DELETE", "/agent/conversations/" + segment("conversation id", conversation_id))
 
     def execute(self, task: str, context: Optional[Mapping[str, Any]] = None, options: Optional[Mapping[str, Any]] = None) -> Outcome:
         """Gives a task to the host's agent, which works on it by itself, and waits for it. options
@@ -314,7 +314,7 @@ class Client:
 
     def session(self, session_id: str) -> Session:
         """A run of an agent with its calls."""
-        return cast(Session, _enveloped(self._object("GET", "/api/agent/executions/" + segment("id of a session", session_id))))
+        return cast(Session, _enveloped(self._object("GET", "/api/agent/executions/" + segment("session id", session_id))))
 
     def new_agent(self, conversation: str = "", provider: str = "", model: str = "", hear: Optional[Callable[[Event], None]] = None) -> Agent:
         """Begins a conversation, or goes on with one. It sends nothing."""
@@ -351,7 +351,7 @@ class Run:
                 self._result = _ended(record)
                 break
             if until is not None and time.monotonic() + pause > until:
-                raise TimedOut(f"the call has not ended after {timeout:g} s; it goes on as the execution {self.id}")
+                raise TimedOut(f"the call did not end within {timeout:g} s; it continues as the execution {self.id}")
             self._client._sleep(pause)
             pause = min(2 * pause, 1.0)
         return self._result
@@ -401,7 +401,7 @@ def _turn(
 
 def _result(v: Dict[str, Any]) -> Result:
     if v.get("success") is not True or v.get("error") is not None or v.get("data") is None or not isinstance(v.get("meta"), dict):
-        raise OpenSkillError("the answer is no Normalized Skill Result of a call that succeeded; is there an openSkill host at the base URL?")
+        raise OpenSkillError("the response is not a successful Normalized Skill Result; check that the base URL is an openSkill server")
     return Result(v["data"], cast(Meta, v["meta"]), str(v.get("skill_id") or ""), str(v.get("trace_id") or ""), v)
 
 
@@ -415,11 +415,11 @@ def _ended(record: Execution) -> Result:
     failed = record.get("error")
     if failed is not None:
         raise Error(0, failed.get("code", ""), failed.get("message", ""), None, record.get("trace_id", ""), cast(Dict[str, Any], record))
-    raise OpenSkillError(f"the execution {record.get('id')} has ended as {record.get('status')}, and its result is not kept any more")
+    raise OpenSkillError(f"the execution {record.get('id')} ended as {record.get('status')}, but its result is no longer stored")
 
 
 def _enveloped(v: Dict[str, Any]) -> Dict[str, Any]:
     data = v.get("data")
     if not isinstance(data, dict):
-        raise OpenSkillError("the answer holds no data; is there an openSkill host at the base URL?")
+        raise OpenSkillError("the response has no data; check that the base URL is an openSkill server")
     return data

@@ -46,7 +46,7 @@ class Error(OpenSkillError):
     ) -> None:
         self.status = status
         self.code = code if _CODE.match(code) else ""
-        self.message = clean(message) or "the host gave no reason"
+        self.message = clean(message) or "the server gave no reason"
         self.details = details or {}
         self.trace_id = trace_id if _TRACE.match(trace_id) else ""
         self.result = result
@@ -61,12 +61,12 @@ def from_answer(status: int, headers: Dict[str, str], body: Any) -> Error:
     retry_after = float(retry) if retry.isascii() and retry.isdigit() and len(retry) < 9 else None
     if 300 <= status < 400:
         to = clean(headers.get("location", ""))[:200]
-        message = f'the host sends to "{to}", which is not followed: it would take the key along; if that is right, it is the base URL'
+        message = f'refused to follow a redirect to "{to}" with the API key; if it is right, use it as the base URL'
         return Error(status, "", message)
     failed = body.get("error") if isinstance(body, dict) else None
     if not isinstance(failed, dict) or not isinstance(failed.get("code"), str) or not failed["code"]:
         kind = clean(headers.get("content-type", ""))[:60]
-        message = f"the answer ({kind}) is none of openSkill's; what is between here and the host may have made it"
+        message = f"the response ({kind}) is not from openSkill; check proxies between client and server"
         return Error(status, "", message, retry_after=retry_after)
     trace = headers.get("x-trace-id", "") or str(body.get("trace_id") or "")
     if not trace and isinstance(body.get("meta"), dict):

@@ -57,7 +57,7 @@ class Reader:
             self._line += part[at:end]
             self._size += end - at
             if self._size > self._most:
-                raise OpenSkillError(f"an event is longer than {self._most} bytes")
+                raise OpenSkillError(f"an event exceeds {self._most} bytes")
             if not ends:
                 return
             self._cr = part[end] == 0x0D
@@ -97,9 +97,9 @@ def event_of(name: str, data: bytes, trace: str) -> Optional[Event]:
     try:
         v = json.loads(data)
         if not isinstance(v, dict):
-            raise ValueError("it is no object")
+            raise ValueError("not an object")
     except ValueError as e:
-        raise OpenSkillError(f"an event of the kind {name} cannot be read: {e}") from None
+        raise OpenSkillError(f"cannot read the event {name}: {e}") from None
     if name == "error":
         raise of_error(0, v, trace, None)
 

@@ -42,15 +42,15 @@ class Transport:
             url = urlsplit(base)
             port = url.port
         except ValueError:
-            raise OpenSkillError("the base URL cannot be read; want one like http://127.0.0.1:8000") from None
+            raise OpenSkillError("invalid base URL; use one like http://127.0.0.1:8000") from None
         if url.scheme not in ("http", "https") or not url.hostname or not base.isascii() or any(c <= " " or c == "\x7f" for c in base):
-            raise OpenSkillError("the base URL must begin with http:// or https:// and a host, like http://127.0.0.1:8000")
+            raise OpenSkillError("invalid base URL: begin with http:// or https:// and a host, like http://127.0.0.1:8000")
         if url.username is not None or url.password is not None:
-            raise OpenSkillError("the base URL must hold no user and no password; a key is an argument of its own")
+            raise OpenSkillError("invalid base URL: remove user and password; pass the key as api_key")
         if "?" in base or "#" in base:
-            raise OpenSkillError("the base URL must have no query and no fragment")
+            raise OpenSkillError("invalid base URL: remove query and fragment")
         if any(c <= " " or c >= "\x7f" for c in key):
-            raise OpenSkillError("the key has characters that no key has; is there a line end at its end?")
+            raise OpenSkillError("invalid characters in the API key; remove a line end at its end")
         if not timeout > 0 or retries < 0:
             raise OpenSkillError("timeout must be more than 0 seconds, and retries at least 0")
         self.base = f"{url.scheme}://{url.netloc}{url.path.rstrip('/')}"
@@ -74,7 +74,7 @@ class Transport:
         connection, answer, given = self._send("POST", path, body, dict(headers, Accept=EVENTS), clock)
         if given.get("content-type", "").split(";")[0].strip().lower() != EVENTS:
             with _closing(connection, answer):
-                raise OpenSkillError("the answer is no stream of events; is there an openSkill host at the base URL?")
+                raise OpenSkillError("the response is not an event stream; check that the base URL is an openSkill server")
         return given.get("x-trace-id", ""), self._events(connection, answer, clock)
 
     def _send(
@@ -133,9 +133,9 @@ class Transport:
         except Exception as e:
             raise self._broken(e) from None
         if len(text) > self._max_answer:
-            raise OpenSkillError(f"the answer is longer than {self._max_answer} bytes")
+            raise OpenSkillError(f"the response exceeds {self._max_answer} bytes")
         if answer.length:  # what was announced and has not come; read does not say so
-            raise OpenSkillError(f"the host at {self.base} broke off in its answer")
+            raise OpenSkillError(f"the server at {self.base} cut off its response")
         return text
 
     def _events(self, connection: http.client.HTTPConnection, answer: http.client.HTTPResponse, clock: "_Clock") -> Iterator[Tuple[str, bytes]]:
@@ -148,7 +148,7 @@ class Transport:
                 except Exception as e:
                     raise self._broken(e) from None
                 if not part:
-                    raise OpenSkillError("the stream ended before the turn did")
+                    raise OpenSkillError("the stream ended before the turn")
                 yield from reader.feed(part)
 
     def _broken(self, e: BaseException) -> BaseException:
@@ -158,7 +158,7 @@ class Transport:
         if isinstance(e, socket.timeout):
             return TimedOut(f"the host at {self.base} did not answer in time")
         if isinstance(e, (OSError, http.client.HTTPException)):
-            return OpenSkillError(f"the host at {self.base} cannot be reached, or broke off: {type(e).__name__}: {clean(e)}")
+            return OpenSkillError(f"cannot reach the server at {self.base}, or it disconnected: {type(e).__name__}: {clean(e)}")
         return e
 
 
@@ -179,7 +179,7 @@ class _Clock:
     def left(self) -> float:
         left = self.until - time.monotonic()
         if left <= 0:
-            raise TimedOut("the host did not answer in time")
+            raise TimedOut("the server did not answer in time")
         return left
 
 
@@ -223,7 +223,7 @@ def _encode(v: Any) -> bytes:
     try:
         return json.dumps(v, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
     except (TypeError, ValueError, RecursionError) as e:
-        raise OpenSkillError(f"the request cannot be written as JSON: {e}") from None
+        raise OpenSkillError(f"cannot encode the request as JSON: {e}") from None
 
 
 def _decode(text: bytes, headers: Dict[str, str]) -> Any:
@@ -233,13 +233,13 @@ def _decode(text: bytes, headers: Dict[str, str]) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         kind = clean(headers.get("content-type", ""))[:60]
-        raise OpenSkillError(f"the answer ({kind}) cannot be read; is there an openSkill host at the base URL?") from None
+        raise OpenSkillError(f"cannot read the response ({kind}); check that the base URL is an openSkill server") from None
 
 
 def segment(what: str, s: str) -> str:
     """An id or a name as one part of a path."""
     if not isinstance(s, str) or not s or len(s) > 1024 or s in (".", ".."):
-        raise OpenSkillError(f"{clean(s)[:80]!r} is no {what}")
+        raise OpenSkillError(f"{clean(s)[:80]!r} is not a valid {what}")
     return quote(s, safe="")
 
 

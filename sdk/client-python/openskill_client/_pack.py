@@ -32,7 +32,7 @@ def folder(path: str) -> bytes:
             if name.startswith(".") or stat.S_ISDIR(mode):
                 continue
             if not stat.S_ISREG(mode):
-                raise OpenSkillError(f"{os.path.relpath(full, path)} is no regular file, and hosts take nothing else")
+                raise OpenSkillError(f"{os.path.relpath(full, path)} is not a regular file")
             names.append(full)
     out, size = io.BytesIO(), 0
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z:
@@ -41,13 +41,13 @@ def folder(path: str) -> bytes:
                 data = f.read(MOST + 1 - size)
             size += len(data)
             if size > MOST:
-                raise OpenSkillError(f"the folder has more than {MOST} bytes, which hosts do not take")
+                raise OpenSkillError(f"the folder is too large; the limit is {MOST} bytes")
             z.writestr(zipfile.ZipInfo(os.path.relpath(full, path).replace(os.sep, "/")), data, zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
 
 def _fail(e: OSError) -> None:
-    raise OpenSkillError(f"a folder cannot be read: {e.strerror}")
+    raise OpenSkillError(f"cannot read a folder: {e.strerror}")
 
 
 def read(source: Source) -> bytes:
@@ -58,7 +58,7 @@ def read(source: Source) -> bytes:
         with open(source, "rb") as f:
             return f.read()
     except OSError as e:
-        raise OpenSkillError(f"{os.fspath(source)!r} cannot be read: {e.strerror}") from None
+        raise OpenSkillError(f"cannot read {os.fspath(source)!r}: {e.strerror}") from None
 
 
 def form(parts: Dict[str, bytes]) -> Tuple[bytes, str]:

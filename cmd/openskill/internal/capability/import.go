@@ -57,16 +57,16 @@ func (mk *Maker) Import(ctx context.Context, file, function string) ([]*Source, 
 	}
 	return nil, nil, &skill.Error{
 		Op: "capability.Import", Code: skill.InvalidArgument, Subject: skill.CleanText(base, 80),
-		Message: "a capability is imported from a file of Python (.py) or a capability_registry.json (.json)",
+		Message: "import a capability from a Python file (.py) or a capability_registry.json",
 	}
 }
 
 func unreadable(base string, err error) error {
-	message := "it cannot be read"
+	message := "cannot be read"
 	var large *tooLargeError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		message = "there is no such file"
+		message = "file not found"
 	case errors.As(err, &large):
 		message = large.Error()
 	}
@@ -162,13 +162,13 @@ func (mk *Maker) registry(ctx context.Context, root *os.Root, base string, text 
 	if err != nil {
 		return nil, nil, &skill.Error{
 			Op: "capability.Import", Code: skill.InvalidArgument, Subject: skill.CleanText(base, 80),
-			Message: "this is no registry of capabilities: " + skill.CleanText(err.Error(), 200), Err: err,
+			Message: "not a capability registry: " + skill.CleanText(err.Error(), 200), Err: err,
 		}
 	}
 	if len(list) > MaxCapabilities {
 		return nil, nil, &skill.Error{
 			Op: "capability.Import", Code: skill.InvalidArgument, Subject: skill.CleanText(base, 80),
-			Message: fmt.Sprintf("the registry has %d capabilities; at most %d are imported", len(list), MaxCapabilities),
+			Message: fmt.Sprintf("the registry has too many capabilities: %d, the limit is %d", len(list), MaxCapabilities),
 		}
 	}
 	var sources []*Source
@@ -214,7 +214,7 @@ func (mk *Maker) registry(ctx context.Context, root *os.Root, base string, text 
 		}
 		id, wrong := s.id(e.Entry)
 		if wrong == "" && taken[string(id)] != "" {
-			report("its skill would have the id %s, which %s has already; this one is left out", id, taken[string(id)])
+			report("skipped: its skill id %s is taken by %s", id, taken[string(id)])
 			continue
 		}
 		taken[string(id)] = called
@@ -226,7 +226,7 @@ func (mk *Maker) registry(ctx context.Context, root *os.Root, base string, text 
 		sources = append(sources, s)
 	}
 	if only != "" && len(sources) == 0 && len(problems) == 0 {
-		problems = append(problems, Problem{base, 0, "there is no capability " + skill.CleanText(only, 80)})
+		problems = append(problems, Problem{base, 0, "capability not found: " + skill.CleanText(only, 80)})
 	}
 	return sources, problems, nil
 }
@@ -236,7 +236,7 @@ func inside(p string) (clean, problem string) {
 	slashed := strings.ReplaceAll(p, "\\", "/")
 	switch {
 	case p == "":
-		return "", "is missing: the path of a file of Python, relative to the registry"
+		return "", "is missing: the path of a Python file, relative to the registry"
 	case strings.ContainsRune(p, 0) || len(p) > 1000:
 		return "", "is no path"
 	case path.IsAbs(slashed) || len(slashed) > 1 && slashed[1] == ':':

@@ -161,7 +161,7 @@ func (s *Source) id(function string) (skill.ID, string) {
 			return id, ""
 		}
 	}
-	return "", fmt.Sprintf("no skill id can be made of the name %q: 1 to 64 of a-z, 0-9, _ and single -, beginning with a letter or digit", skill.CleanText(s.Name+function, 80))
+	return "", fmt.Sprintf("cannot make a skill id of the name %q: use 1 to 64 of a-z, 0-9, _ and single -, beginning with a letter or digit", skill.CleanText(s.Name+function, 80))
 }
 
 // asID writes a name as an id where only case, spaces and dots keep it from being one.
@@ -272,7 +272,7 @@ func (s *Skill) Write(dir string) (folder string, err error) {
 			case err != nil || !bytes.HasPrefix(manifest, []byte(made)):
 				return "", &skill.Error{
 					Op: "capability.Write", Code: skill.Conflict, Subject: string(s.ID),
-					Message: fmt.Sprintf("there is a folder %s already that was not made of a function; move it away, or choose another folder", s.ID),
+					Message: fmt.Sprintf("the folder %s exists and was not generated; move it away, or choose another folder", s.ID),
 				}
 			}
 			old = true
@@ -284,7 +284,7 @@ func (s *Skill) Write(dir string) (folder string, err error) {
 			break
 		}
 	}
-	return "", &skill.Error{Op: "capability.Write", Code: skill.Internal, Subject: string(s.ID), Message: "the skill cannot be written", Err: err}
+	return "", &skill.Error{Op: "capability.Write", Code: skill.Internal, Subject: string(s.ID), Message: "cannot write the skill", Err: err}
 }
 
 func gone(folder string) bool {

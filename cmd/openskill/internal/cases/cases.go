@@ -109,7 +109,7 @@ func (r *reader) fields(text []byte, what string, known map[string]func([]byte))
 		return nil
 	})
 	if err != nil { // such as a number that no double is near
-		r.report("%s cannot be read: %v", what, err)
+		r.report("cannot read %s: %v", what, err)
 	}
 }
 

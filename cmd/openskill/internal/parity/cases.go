@@ -75,7 +75,7 @@ func Parse(text []byte) ([]Case, error) {
 		}
 	}
 	if len(text) > MaxBytes {
-		return nil, fmt.Errorf("the file has %d bytes; at most %d are accepted", len(text), MaxBytes)
+		return nil, fmt.Errorf("the file is too large: %d bytes, the limit is %d", len(text), MaxBytes)
 	}
 	var list []loose
 	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '{' {
@@ -91,9 +91,9 @@ func Parse(text []byte) ([]Case, error) {
 	}
 	switch {
 	case len(list) == 0:
-		return nil, fmt.Errorf("there are no cases: want cases: [{script: scripts/x.py, args: […]}]")
+		return nil, fmt.Errorf("no cases: use cases: [{script: scripts/x.py, args: […]}]")
 	case len(list) > MaxCases:
-		return nil, fmt.Errorf("there are %d cases; at most %d are accepted", len(list), MaxCases)
+		return nil, fmt.Errorf("too many cases: %d, the limit is %d", len(list), MaxCases)
 	}
 	cases := make([]Case, len(list))
 	for i := range list {
@@ -132,7 +132,7 @@ func (l *loose) tight() (*Case, error) {
 				return nil, err
 			}
 		case raw[0] == '{' || raw[0] == '[' || arg == "null":
-			return nil, fmt.Errorf("an argument is a string or a number, and %.80s is none", raw)
+			return nil, fmt.Errorf("an argument must be a string or number, not %.80s", raw)
 		}
 		c.Args = append(c.Args, arg)
 	}
@@ -151,7 +151,7 @@ func (c *Case) check() error {
 	}
 	for _, arg := range c.Args {
 		if strings.ContainsRune(arg, 0) || !utf8.ValidString(arg) {
-			return fmt.Errorf("the argument %.80q cannot be given to a program", arg)
+			return fmt.Errorf("the argument %.80q has a NUL character", arg)
 		}
 	}
 	for _, word := range c.Ignore {

@@ -36,7 +36,7 @@ func NewNative(ctx context.Context, python string) (*Native, error) {
 	if err != nil || !ok {
 		return nil, &skill.Error{
 			Op: "parity.NewNative", Code: skill.ToolInvocationError, Err: err,
-			Message: fmt.Sprintf("there is no Python on this machine: %s cannot be started; --python names another one", skill.CleanText(python, 80)),
+			Message: fmt.Sprintf("Python not found: %s does not start; name another one with --python", skill.CleanText(python, 80)),
 		}
 	}
 	return &Native{python: path, version: version}, nil

@@ -108,7 +108,7 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"nothing", "", "the file is empty"},
-		{"no cases", "cases: []", "there are no cases"},
+		{"no cases", "cases: []", "no cases"},
 		{"another key", "cases: [{script: a.py, arg: [x]}]", "arg"},
 		{"not YAML", "cases: [", "line"},
 		{"a path out", "cases: [{script: ../a.py}]", "must be a relative path in the folder"},
@@ -116,8 +116,8 @@ func TestParseRefuses(t *testing.T) {
 		{"no script", "cases: [{args: [x]}]", "must be a relative path in the folder"},
 		{"a file out", `[{"script": "a.py", "files": {"../x": ""}}]`, "must be a relative path in the folder"},
 		{"a backslash", `[{"script": "a\\b.py"}]`, "must be a relative path in the folder"},
-		{"an argument with a zero", `[{"script": "a.py", "args": ["a\u0000b"]}]`, "cannot be given to a program"},
-		{"an object as argument", "cases: [{script: a.py, args: [{a: 1}]}]", "an argument is a string or a number"},
+		{"an argument with a zero", `[{"script": "a.py", "args": ["a\u0000b"]}]`, "has a NUL character"},
+		{"an object as argument", "cases: [{script: a.py, args: [{a: 1}]}]", "must be a string or number"},
 		{"an unknown word", "cases: [{script: a.py, ignore: [stderr]}]", "accepted are stdout, exit, files, order, folder, time and file:GLOB"},
 		{"a bad pattern", `[{"script": "a.py", "ignore": ["file:["]}]`, "is not known"},
 		{"a timeout", "cases: [{script: a.py, timeout_ms: 999999999}]", "timeout_ms"},

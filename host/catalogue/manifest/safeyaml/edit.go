@@ -34,7 +34,7 @@ func Set(src []byte, at []any, key string, value []byte) ([]byte, error) {
 	}
 	v, err := decode(value)
 	if err != nil {
-		return nil, fmt.Errorf("the value is no JSON: %w", err)
+		return nil, fmt.Errorf("the value is not JSON: %w", err)
 	}
 	e := newEditor(src, root)
 	entry, err := find(root, want, at)
@@ -44,7 +44,7 @@ func Set(src []byte, at []any, key string, value []byte) ([]byte, error) {
 	old := entry.in[entry.key]
 	delete(entry.in, entry.key)
 	if _, twice := entry.in[key]; twice {
-		return nil, fmt.Errorf("there is an entry %s already", Quote(key))
+		return nil, fmt.Errorf("the entry %s already exists", Quote(key))
 	}
 	entry.in[key] = v
 	switch {
@@ -65,7 +65,7 @@ func Set(src []byte, at []any, key string, value []byte) ([]byte, error) {
 		return nil, err
 	}
 	if !reflect.DeepEqual(want, got) {
-		return nil, errors.New("the text around it is written in a way that this cannot change")
+		return nil, errors.New("the surrounding text cannot be changed automatically")
 	}
 	return out, nil
 }
@@ -103,7 +103,7 @@ type entry struct {
 }
 
 func find(n *yaml.Node, plain any, at []any) (*entry, error) {
-	missing := errors.New("there is no such entry")
+	missing := errors.New("entry not found")
 	for i, part := range at {
 		switch part := part.(type) {
 		case int:

@@ -64,16 +64,16 @@ func TestSet(t *testing.T) {
 		},
 		"without a line end":   {"a:\n  b: c", "a:\n  b: 1", at("a"), "a", `{"b":1}`, ""},
 		"nothing to change":    {"a: {b: 0x10}  # hex\n", "a: {b: 0x10}  # hex\n", at("a"), "a", `{"b":16}`, ""},
-		"no such entry":        {"a: 1", "", at("b"), "b", `1`, "no such entry"},
-		"no such place":        {"- a: 1", "", at(1, "a"), "a", `1`, "no such entry"},
-		"a place is no entry":  {"- a", "", at(0), "a", `1`, "no such entry"},
+		"entry not found":      {"a: 1", "", at("b"), "b", `1`, "entry not found"},
+		"no such place":        {"- a: 1", "", at(1, "a"), "a", `1`, "entry not found"},
+		"a place is no entry":  {"- a", "", at(0), "a", `1`, "entry not found"},
 		"an entry of the name": {"a: 1\nb: 2", "", at("a"), "b", `1`, "already"},
 		"not YAML":             {"a: [", "", at("a"), "a", `1`, "not valid YAML"},
-		"not JSON":             {"a: 1", "", at("a"), "a", `{`, "no JSON"},
+		"not JSON":             {"a: 1", "", at("a"), "a", `{`, "not JSON"},
 		"no text of a file":    {"a: x", "", at("a"), "a", `"\u001b[2J"`, "invisible or control"},
-		"over many lines":      {"a: x\n  y\nb: 1", "", at("a"), "a", `"z"`, "written in a way"},
-		"too large":            {"a: x", "", at("a"), "a", `"` + strings.Repeat("x", MaxBytes) + `"`, "at most 65536"},
-		"too many keys":        {"a: {}", "", at("a"), "a", `{"k":1` + manyKeys(MaxKeys+1) + `}`, "at most 256"},
+		"over many lines":      {"a: x\n  y\nb: 1", "", at("a"), "a", `"z"`, "surrounding text"},
+		"too large":            {"a: x", "", at("a"), "a", `"` + strings.Repeat("x", MaxBytes) + `"`, "the limit is 65536"},
+		"too many keys":        {"a: {}", "", at("a"), "a", `{"k":1` + manyKeys(MaxKeys+1) + `}`, "the limit is 256"},
 	} {
 		got, err := Set([]byte(c.src), c.at, c.key, []byte(c.value))
 		switch {

@@ -42,7 +42,7 @@ type Problem struct {
 // With problems the root is nil.
 func Parse(src []byte) (root *yaml.Node, problems []Problem) {
 	if len(src) > MaxBytes {
-		return nil, []Problem{{0, fmt.Sprintf("the file has %d bytes; at most %d are accepted", len(src), MaxBytes)}}
+		return nil, []Problem{{0, fmt.Sprintf("the file is too large: %d bytes, the limit is %d", len(src), MaxBytes)}}
 	}
 	if !utf8.Valid(src) {
 		return nil, []Problem{{lineOfInvalid(src), "the file is not valid UTF-8"}}
@@ -51,7 +51,7 @@ func Parse(src []byte) (root *yaml.Node, problems []Problem) {
 	// malformed document, not the end of the process.
 	defer func() {
 		if p := recover(); p != nil {
-			root, problems = nil, []Problem{{0, "the file cannot be read as YAML"}}
+			root, problems = nil, []Problem{{0, "not valid YAML"}}
 		}
 	}()
 	dec := yaml.NewDecoder(bytes.NewReader(src))
@@ -67,7 +67,7 @@ func Parse(src []byte) (root *yaml.Node, problems []Problem) {
 		if err != nil {
 			return nil, []Problem{syntaxProblem(err)}
 		}
-		return nil, []Problem{{next.Line, "a second document begins here; the file must hold exactly one"}}
+		return nil, []Problem{{next.Line, "a second document begins here; use exactly one"}}
 	}
 	w := &walker{}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
@@ -126,7 +126,7 @@ func (w *walker) node(n *yaml.Node, depth int) {
 
 func (w *walker) mapping(n *yaml.Node, depth int) {
 	if len(n.Content)/2 > MaxKeys {
-		w.report(n.Line, "a map with %d keys; at most %d are accepted", len(n.Content)/2, MaxKeys)
+		w.report(n.Line, "a map has too many keys: %d, the limit is %d", len(n.Content)/2, MaxKeys)
 		return
 	}
 	lines := make(map[string]int, len(n.Content)/2)
@@ -136,7 +136,7 @@ func (w *walker) mapping(n *yaml.Node, depth int) {
 		case k.Kind == yaml.ScalarNode && k.ShortTag() == "!!merge":
 			w.report(k.Line, "merge keys (<<) are not accepted; write the values out")
 		case k.Kind != yaml.ScalarNode || k.ShortTag() != "!!str":
-			w.report(k.Line, "a key must be a string; put %s in quotes", Quote(k.Value))
+			w.report(k.Line, "keys must be strings; put %s in quotes", Quote(k.Value))
 		default:
 			if first, twice := lines[k.Value]; twice {
 				w.report(k.Line, "the key %s appears twice; it is first set at line %d", Quote(k.Value), first)
@@ -154,7 +154,7 @@ func (w *walker) scalar(n *yaml.Node) {
 	case "!!str":
 		// None of these belongs in text that people approve and models read.
 		if r, found := skill.Unseen(n.Value); found {
-			w.report(n.Line, "the text holds the invisible or control character U+%04X", r)
+			w.report(n.Line, "the text has the invisible or control character U+%04X", r)
 		}
 	case "!!timestamp":
 		// Unquoted dates are text here: JSON, which this becomes, has no dates.

@@ -21,10 +21,10 @@ func bombs() map[string]struct{ doc, want string } {
 		return b.String()
 	}
 	return map[string]struct{ doc, want string }{
-		"50,000 keys in one map":      {keys(50_000), "at most 65536"},
-		"257 keys in one map":         {keys(257), "at most 256 are accepted"},
-		"as many keys as fit":         {keys(7_000), "at most 256 are accepted"},
-		"a byte over the limit":       {"a: " + strings.Repeat("x", MaxBytes-2), "at most 65536"},
+		"50,000 keys in one map":      {keys(50_000), "the limit is 65536"},
+		"257 keys in one map":         {keys(257), "the limit is 256"},
+		"as many keys as fit":         {keys(7_000), "the limit is 256"},
+		"a byte over the limit":       {"a: " + strings.Repeat("x", MaxBytes-2), "the limit is 65536"},
 		"flow lists 30,000 deep":      {strings.Repeat("[", 30_000), ""},
 		"closed flow lists, deep":     {strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000), "nested more than 64 deep"},
 		"flow maps, deep":             {strings.Repeat("{a: ", 5_000) + "1" + strings.Repeat("}", 5_000), "nested more than 64 deep"},
@@ -191,7 +191,7 @@ func TestParseJSON(t *testing.T) {
 		`{"a": "\ud800"}`:   "not valid YAML",
 		"{\"a\": \"\xff\"}": "not valid UTF-8",
 		strings.Repeat("[", 5000) + strings.Repeat("]", 5000): "nested",
-		`"` + strings.Repeat("x", MaxBytes) + `"`:             "at most",
+		`"` + strings.Repeat("x", MaxBytes) + `"`:             "the limit is",
 	} {
 		if n, problems := ParseJSON([]byte(src)); n != nil || len(problems) == 0 || !strings.Contains(problems[0].Message, want) {
 			t.Errorf("%.30q: %v", src, problems)

@@ -14,7 +14,7 @@ const DataPath = "data-path"
 
 var errDataPath = errors.New("leaves the data folder")
 
-const dataPathExpected = "a relative path that begins with ./data/ and holds no .. and no backslash"
+const dataPathExpected = "a relative path that begins with ./data/, without .. and backslashes"
 
 // InData reports whether s is a path of the form that [DataPath] accepts. It looks
 // at the text only: what lies behind a symbolic link is the guest file system's

@@ -15,8 +15,8 @@ const (
 )
 
 var (
-	errLoop  = errors.New("a reference leads back to itself without going into the value")
-	errChain = fmt.Errorf("more than %d subschemas follow one from another at one and the same value", MaxChain)
+	errLoop  = errors.New("a reference loops without descending into the value")
+	errChain = fmt.Errorf("more than %d chained subschemas apply to one value", MaxChain)
 )
 
 // chains finds the longest way through subschemas that stays at one value.

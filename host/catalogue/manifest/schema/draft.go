@@ -21,7 +21,7 @@ func draftOf(doc any) (*jsonschema.Draft, error) {
 	return nil, errDraft
 }
 
-var errDraft = fmt.Errorf("$schema names no known draft; accepted are %s, 2019-09, and http://json-schema.org/draft-07/schema#, 06 and 04; without $schema it is 2020-12", jsonschema.Draft2020)
+var errDraft = fmt.Errorf("unknown $schema; accepted are %s, 2019-09, and http://json-schema.org/draft-07/schema#, 06 and 04; default: 2020-12", jsonschema.Draft2020)
 
 // draftNamed gives the draft of an address, with http or https and with a # at its end or not.
 func draftNamed(address string) (*jsonschema.Draft, error) {

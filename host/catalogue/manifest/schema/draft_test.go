@@ -61,18 +61,18 @@ func TestDrafts(t *testing.T) {
 
 func TestRefusesUnknownDrafts(t *testing.T) {
 	for src, want := range map[string]string{
-		`{"$schema": "http://json-schema.org/draft-03/schema#"}`: "names no known draft",
-		`{"$schema": "https://example.com/schema"}`:              "names no known draft",
-		`{"$schema": 7}`: "names no known draft",
-		`{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"$id": "b", "$schema": "http://json-schema.org/draft-04/schema#"}}}`: "of one draft",
+		`{"$schema": "http://json-schema.org/draft-03/schema#"}`: "unknown $schema",
+		`{"$schema": "https://example.com/schema"}`:              "unknown $schema",
+		`{"$schema": 7}`: "unknown $schema",
+		`{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"$id": "b", "$schema": "http://json-schema.org/draft-04/schema#"}}}`: "use one draft",
 		// Of another draft than it says: told, not taken for something else.
 		`{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"minimum": 1, "exclusiveMinimum": true}}}`: "is a boolean",
 		`{"properties": {"a": {"items": [{"type": "string"}]}}}`:                                                                "/properties/a/items",
 		`{"$schema": "https://json-schema.org/draft/2019-09/schema", "properties": {"a": {"$recursiveRef": "#/b"}}}`:            "must be #",
-		`{"$schema": "https://json-schema.org/draft/2019-09/schema", "properties": {"a": {"$id": "b", "$recursiveRef": "#"}}}`:  "no part of the schema has an $id",
-		`{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"$ref": "file:///etc/passwd"}}}`:           "must stay in this schema",
-		`{"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#"}`:                                                   "leads back to itself",
-		`{"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveAnchor": true, "$recursiveRef": "#"}`:           "leads back to itself",
+		`{"$schema": "https://json-schema.org/draft/2019-09/schema", "properties": {"a": {"$id": "b", "$recursiveRef": "#"}}}`:  "only without $id",
+		`{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"$ref": "file:///etc/passwd"}}}`:           "stay in this schema",
+		`{"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#"}`:                                                   "loops without descending",
+		`{"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveAnchor": true, "$recursiveRef": "#"}`:           "loops without descending",
 	} {
 		s, problems := Compile([]byte(src))
 		if s != nil || len(problems) == 0 || !strings.Contains(problems[0].Error(), want) {

@@ -12,7 +12,7 @@ import (
 // together: 14 KB of (?:a?){999} are three million, some hundred bytes of memory each.
 const MaxInstructions = 10_000
 
-var errLargePattern = fmt.Errorf("the pattern is larger than %d instructions; repeat less", MaxInstructions)
+var errLargePattern = fmt.Errorf("the pattern exceeds %d instructions; repeat less", MaxInstructions)
 
 // pattern compiles a regular expression. It is the validator's engine, for the format regex
 // of values as well.

@@ -192,7 +192,7 @@ func describe(k jsonschema.ErrorKind) (problem, expected string) {
 	case *kind.Not:
 		return "has a form that is not accepted", ""
 	case *kind.Contains, *kind.MinContains:
-		return "lacks an item that it must contain", ""
+		return "has no item that it must contain", ""
 	case *kind.MaxContains:
 		return "has too many items of one form", ""
 	case *kind.AdditionalItems:

@@ -119,7 +119,7 @@ type tooMuch struct{}
 // Compile checks and compiles a schema. It reports every problem that it finds.
 func Compile(src []byte) (*Schema, []*CompileError) {
 	if len(src) > MaxBytes {
-		return nil, []*CompileError{{"", fmt.Sprintf("the schema has %d bytes as JSON; at most %d are accepted", len(src), MaxBytes)}}
+		return nil, []*CompileError{{"", fmt.Sprintf("the schema is too large: %d bytes as JSON, the limit is %d", len(src), MaxBytes)}}
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(src))
 	if err != nil {
@@ -136,7 +136,7 @@ func Compile(src []byte) (*Schema, []*CompileError) {
 		return nil, problems
 	}
 	if all.recursive != "" && all.resources { // where it leads depends on the way there
-		return nil, []*CompileError{{all.recursive, "$recursiveRef is accepted where no part of the schema has an $id"}}
+		return nil, []*CompileError{{all.recursive, "$recursiveRef is accepted only without $id"}}
 	}
 	if all.size > MaxSize {
 		return nil, []*CompileError{{"", fmt.Sprintf("the schema would take more than %d KiB of memory; use fewer subschemas, or shorter names", MaxSize>>10)}}
@@ -190,7 +190,7 @@ func inspect(v any, at string, depth int, all *total) (problems []*CompileError)
 		if all.patterns += n; all.patterns <= MaxInstructions {
 			all.size += sizeOfPattern + n*sizeOfInstruction
 		} else {
-			problems = append(problems, &CompileError{at, fmt.Sprintf("the patterns of a schema may have %d instructions together, and (a{100}){100} is 10000; repeat less", MaxInstructions)})
+			problems = append(problems, &CompileError{at, fmt.Sprintf("the patterns of a schema exceed %d instructions together ((a{100}){100} is 10000); repeat less", MaxInstructions)})
 			all.patterns = 0 // each is told once
 		}
 	}
@@ -203,7 +203,7 @@ func inspect(v any, at string, depth int, all *total) (problems []*CompileError)
 			case !isText:
 			case key == "$schema":
 				if d, err := draftNamed(text); err != nil || d != all.draft {
-					problems = append(problems, &CompileError{here, "a schema is of one draft; $schema here names another one than at the top"})
+					problems = append(problems, &CompileError{here, "$schema differs from the top; use one draft"})
 				}
 			case key == "$recursiveRef":
 				if all.recursive = here; text != "#" {
@@ -212,7 +212,7 @@ func inspect(v any, at string, depth int, all *total) (problems []*CompileError)
 			case key == "$id" && depth > 1:
 				all.resources = true
 			case (key == "$ref" || key == "$dynamicRef") && !strings.HasPrefix(text, "#"):
-				problems = append(problems, &CompileError{here, "a reference must stay in this schema and begin with #"})
+				problems = append(problems, &CompileError{here, "references must begin with # and stay in this schema"})
 			case key == "pattern":
 				large(here, text)
 			}
@@ -310,7 +310,7 @@ func compiler() *jsonschema.Compiler {
 type refuseAll struct{}
 
 func (refuseAll) Load(string) (any, error) {
-	return nil, errors.New("a reference must stay in this schema and begin with #")
+	return nil, errors.New("references must begin with # and stay in this schema")
 }
 
 // Check reports what is wrong with value, nil if nothing is. Numbers in value are
@@ -340,7 +340,7 @@ func (s *Schema) Check(value any, steps int) *Faults {
 	var ve *jsonschema.ValidationError
 	switch {
 	case over:
-		faults := whole("takes too many steps to check against the schema", "a smaller value, or a simpler schema")
+		faults := whole("takes too many steps to validate", "a smaller value, or a simpler schema")
 		faults.Over = true
 		return faults
 	case err == nil:
