@@ -38,11 +38,7 @@ const namespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC
 func guards(root bool, landlock int) []*guard {
 	var all []*guard
 	add := func(g guard) {
-		if landlock > 0 {
-			locked := g
-			locked.landlock = landlock
-			all = append(all, &locked)
-		}
+		g.landlock = landlock // where the kernel has it, there is no run without it
 		all = append(all, &g)
 	}
 	addBoth := func(g guard) {

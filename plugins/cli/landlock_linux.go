@@ -5,53 +5,48 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"unsafe"
 
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
-// Landlock by three system calls and not by a library: libraries restrict all
-// threads of the process at once, and here it must be one.
-
 // landlockVersion is the version of the kernel's Landlock, 0 where there is none.
 func landlockVersion() int {
-	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
+	v, err := ll.LandlockGetABIVersion()
+	if err != nil {
 		return 0
 	}
-	return int(v)
+	return v
 }
 
 const (
-	mayReadFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE
-	mayRead     = mayReadFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	mayUseFile  = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE
+	mayReadFile = ll.AccessFSExecute | ll.AccessFSReadFile
+	mayRead     = mayReadFile | ll.AccessFSReadDir
+	mayUseFile  = ll.AccessFSReadFile | ll.AccessFSWriteFile
 	// Not in ./work: device files, and running what was written there.
-	mayWork = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR |
-		unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_REFER |
-		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
-		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SYM |
-		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK
+	mayWork = mayUseFile | ll.AccessFSReadDir | ll.AccessFSTruncate | ll.AccessFSRefer |
+		ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSMakeDir | ll.AccessFSMakeReg |
+		ll.AccessFSMakeSym | ll.AccessFSMakeFifo | ll.AccessFSMakeSock
 )
 
 // handled are the rights that version knows, all of which are refused unless a
 // rule allows them.
-func handled(version int) unix.LandlockRulesetAttr {
-	a := unix.LandlockRulesetAttr{Handled_access_fs: mayRead | mayWork | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK}
+func handled(version int) ll.RulesetAttr {
+	a := ll.RulesetAttr{HandledAccessFS: mayRead | mayWork | ll.AccessFSMakeChar | ll.AccessFSMakeBlock}
 	if version < 2 {
-		a.Handled_access_fs &^= unix.LANDLOCK_ACCESS_FS_REFER
+		a.HandledAccessFS &^= ll.AccessFSRefer
 	}
 	if version < 3 {
-		a.Handled_access_fs &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+		a.HandledAccessFS &^= ll.AccessFSTruncate
 	}
 	if version >= 4 {
-		a.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+		a.HandledAccessNet = ll.AccessNetBindTCP | ll.AccessNetConnectTCP
 	}
 	if version >= 5 {
-		a.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+		a.HandledAccessFS |= ll.AccessFSIoctlDev
 	}
 	if version >= 6 {
-		a.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+		a.Scoped = ll.ScopeAbstractUnixSocket | ll.ScopeSignal
 	}
 	return a
 }
@@ -73,62 +68,63 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 // ruleset makes the rules of a job.
 func (j *job) ruleset(version int) (_ *os.File, err error) {
 	attr := handled(version)
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0) //nolint:gosec // the kernel reads it
-	if errno != 0 {
-		return nil, fmt.Errorf("landlock_create_ruleset: %w", errno)
+	fd, err := ll.LandlockCreateRuleset(&attr, 0)
+	if err != nil {
+		return nil, fmt.Errorf("landlock_create_ruleset: %w", err)
 	}
-	rules := os.NewFile(fd, "landlock")
+	rules := os.NewFile(uintptr(fd), "landlock")
 	defer func() {
 		if err != nil {
 			_ = rules.Close()
 		}
 	}()
-	allow := func(path string, access uint64) error {
-		if path == "" {
-			return nil
-		}
-		at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-			return nil // not every system has every path
-		}
-		if err != nil {
-			return err
-		}
-		defer unix.Close(at)
-		var st unix.Stat_t
-		if err := unix.Fstat(at, &st); err != nil {
-			return err
-		}
-		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			access &= mayReadFile | mayUseFile // the others are rights on folders
-		}
-		rule := unix.LandlockPathBeneathAttr{Allowed_access: access & attr.Handled_access_fs, Parent_fd: int32(at)}
-		if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, fd, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 { //nolint:gosec // the kernel reads it
-			return fmt.Errorf("landlock_add_rule: %w", errno)
+	allow := func(access uint64, paths ...string) error {
+		for _, path := range paths {
+			if err := allowBelow(fd, path, access&attr.HandledAccessFS); err != nil {
+				return err
+			}
 		}
 		return nil
 	}
 	readable := slices.Concat(systemReadable, j.python.Folders, []string{j.folder, j.dir, j.data})
-	for _, path := range readable {
-		if err := allow(path, mayRead); err != nil {
-			return nil, err
-		}
-	}
-	for _, path := range devices {
-		if err := allow(path, mayUseFile); err != nil {
-			return nil, err
-		}
-	}
-	return rules, allow(j.work, mayWork)
+	return rules, errors.Join(allow(mayRead, readable...), allow(mayUseFile, devices...), allow(mayWork, j.work))
 }
 
-// restrictThread puts the calling thread under the rules, for good.
+// allowBelow allows something on a file, or on all below a folder; "" and what is not
+// there is passed over, since not every system has every path.
+func allowBelow(rules int, path string, access uint64) error {
+	if path == "" {
+		return nil
+	}
+	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		access &= mayReadFile | mayUseFile // the others are rights on folders
+	}
+	if err := ll.LandlockAddPathBeneathRule(rules, &ll.PathBeneathAttr{AllowedAccess: access, ParentFd: at}, 0); err != nil {
+		return fmt.Errorf("landlock_add_rule: %w", err)
+	}
+	return nil
+}
+
+// restrictThread puts the calling thread under the rules, for good: the library's own way
+// restricts all threads of the process at once.
 func restrictThread(rules *os.File) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, rules.Fd(), 0, 0); errno != 0 {
-		return fmt.Errorf("landlock_restrict_self: %w", errno)
+	if err := ll.LandlockRestrictSelf(int(rules.Fd()), 0); err != nil {
+		return fmt.Errorf("landlock_restrict_self: %w", err)
 	}
 	return nil
 }
