@@ -108,11 +108,11 @@ func workerMain(args []string) error {
 	if err != nil {
 		return err
 	}
-	outside := &workers.Outside{}
+	outside := &workers.HostServices{}
 	list := all.Sandboxed(all.Options{Engine: e, StateDir: state, Outgoing: outside})
 	debug.FreeOSMemory()
-	duty := &workers.Duty{
-		Runners: list, Protections: held, Outside: outside,
+	duty := &workers.WorkerConfig{
+		Runners: list, Protections: held, HostServices: outside,
 		Images: func() workers.Images { return workers.Images(e.Images()) },
 	}
 	if workers.Narrows {

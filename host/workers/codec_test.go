@@ -131,7 +131,7 @@ func TestFramesInPieces(t *testing.T) {
 	sent := make(chan error, 1)
 	go func() {
 		r, w := net.Pipe()
-		go func() { sent <- newChannel(w, anything).send(kindReply, 7, "head", body); _ = w.Close() }()
+		go func() { sent <- newChannel(w, anySize).send(kindReply, 7, "head", body); _ = w.Close() }()
 		piece := make([]byte, 300_001)
 		for {
 			n, err := io.ReadFull(r, piece)
@@ -141,7 +141,7 @@ func TestFramesInPieces(t *testing.T) {
 			time.Sleep(5 * time.Millisecond) // longer than the reader waits
 		}
 	}()
-	c, waits := newChannel(a, anything), 0
+	c, waits := newChannel(a, anySize), 0
 	for {
 		_ = a.SetReadDeadline(time.Now().Add(time.Millisecond))
 		f, err := c.receive()

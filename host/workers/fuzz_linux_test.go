@@ -86,10 +86,10 @@ func answered(t *testing.T, r *skill.Reply, err error, call *skill.Call) {
 	switch {
 	case err != nil && r != nil:
 		t.Errorf("both %+v and %v", r, err)
-	case errors.As(err, &e) && (!believed(e.Code) || len(e.Message) > skill.MaxMessage || e.Message != skill.CleanText(e.Message, skill.MaxMessage)):
+	case errors.As(err, &e) && (!trustedCode(e.Code) || len(e.Message) > skill.MaxMessage || e.Message != skill.CleanText(e.Message, skill.MaxMessage)):
 		t.Errorf("%+v", e)
 	case err != nil:
-	case r.Code != "" && !believed(r.Code), uint64(len(r.Stdout)) > call.Limits.Output, uint64(len(r.Stderr)) > call.Limits.Output,
+	case r.Code != "" && !trustedCode(r.Code), uint64(len(r.Stdout)) > call.Limits.Output, uint64(len(r.Stderr)) > call.Limits.Output,
 		r.Usage.Fuel > call.Limits.Fuel, len(r.Message) > skill.MaxMessage:
 		t.Errorf("%+v", r)
 	case r.Recording != nil && (uint64(len(r.Recording.Draws)) > call.Record || len(r.Recording.Seen) > maxSeen || (r.Recording.Draws == nil) == (r.Recording.Missing == "")):

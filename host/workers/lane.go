@@ -144,7 +144,7 @@ func (w *process) do(ctx context.Context, of skill.Kind, call *skill.Call) (*ski
 		w.release(l)
 		return reply, refused
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		go w.outstayed(l)
+		go w.endOverdue(l)
 		return nil, errHung
 	case errors.Is(err, errFrame):
 		w.end(&crashedError{why: err.Error()})
@@ -212,9 +212,9 @@ func (w *process) closed() {
 // is killed then, which costs the other calls in it, so it is not done lightly.
 const linger = 600 * time.Millisecond
 
-// outstayed waits a little for a call that nobody waits for any more, and then ends
+// endOverdue waits a little for a call that nobody waits for any more, and then ends
 // its worker.
-func (w *process) outstayed(l *lane) {
+func (w *process) endOverdue(l *lane) {
 	_ = l.conn.SetDeadline(time.Now().Add(linger))
 	for {
 		f, err := l.ch.receive()

@@ -120,7 +120,7 @@ func New(o Options) (*Pool, error) {
 		stop: make(chan struct{}),
 	}
 	p.all.Add(1)
-	go p.tend()
+	go p.maintain()
 	return p, nil
 }
 
@@ -171,7 +171,7 @@ func (p *Pool) acquire(ctx context.Context, key string, call *skill.Call) (*proc
 			p.mu.Unlock()
 			return w, nil
 		}
-		p.bury(s)
+		p.remove(s)
 		if wait := s.not.Sub(s.used); wait > 0 {
 			failures, cause := s.failures, s.err
 			p.mu.Unlock()
@@ -337,7 +337,7 @@ func (p *Pool) start(ctx context.Context, folders []string) (*process, error) {
 	p.hello = &w.hello
 	p.all.Add(1)
 	p.mu.Unlock()
-	go p.mourn(w)
+	go p.onExit(w)
 	return w, nil
 }
 
@@ -354,8 +354,8 @@ func (p *Pool) tell(h *Hello) {
 	p.o.Log.Info("worker protections", slog.String("what", strings.Join(on, ", ")))
 }
 
-// mourn sees to what a worker leaves behind.
-func (p *Pool) mourn(w *process) {
+// onExit sees to what a worker leaves behind.
+func (p *Pool) onExit(w *process) {
 	defer p.all.Done()
 	<-w.ended
 	if w.view != "" {
@@ -376,7 +376,7 @@ func (p *Pool) mourn(w *process) {
 		p.crashes++
 		for _, s := range p.slots {
 			if s.w == w {
-				p.bury(s)
+				p.remove(s)
 			}
 		}
 	}
@@ -386,8 +386,8 @@ func (p *Pool) mourn(w *process) {
 	}
 }
 
-// bury takes a worker that has ended from its slot, and counts how. P.mu is held.
-func (p *Pool) bury(s *slot) {
+// remove takes a worker that has ended from its slot, and counts how. P.mu is held.
+func (p *Pool) remove(s *slot) {
 	if s.w == nil {
 		return
 	}
@@ -406,8 +406,8 @@ func (p *Pool) failed(s *slot) {
 	}
 }
 
-// served is called when a worker ended a call by itself.
-func (p *Pool) served(key string, w *process) {
+// callEnded is called when a worker ended a call by itself.
+func (p *Pool) callEnded(key string, w *process) {
 	w.mu.Lock()
 	n := w.next
 	w.mu.Unlock()
@@ -435,8 +435,8 @@ func (p *Pool) suspect(key string, w *process) {
 	w.retire()
 }
 
-// tend ends workers that nobody calls, and keeps spares.
-func (p *Pool) tend() {
+// maintain ends workers that nobody calls, and keeps spares.
+func (p *Pool) maintain() {
 	defer p.all.Done()
 	over := min(p.o.Idle/4, 10*time.Second)
 	every := over

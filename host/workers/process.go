@@ -73,7 +73,7 @@ type look struct {
 // crashedError is the end of a worker that nobody asked for.
 type crashedError struct {
 	why  string
-	hung bool // one call outstayed its time, and the host ended it
+	hung bool // one call endOverdue its time, and the host ended it
 }
 
 func (e *crashedError) Error() string { return "worker: " + e.why }
@@ -127,7 +127,7 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 		p.o.Log.Debug("the kernel does not limit worker memory", slog.String("reason", err.Error()))
 	}
 	go w.reap()
-	if err := w.greeted(ctx); err != nil {
+	if err := w.handshake(ctx); err != nil {
 		w.end(&crashedError{why: "it did not start: " + err.Error()})
 		<-w.ended
 		return nil, fmt.Errorf("%w: %s", err, w.stderr.text())
@@ -135,8 +135,8 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 	return w, nil
 }
 
-// greeted waits for the hello.
-func (w *process) greeted(ctx context.Context) error {
+// handshake waits for the hello.
+func (w *process) handshake(ctx context.Context) error {
 	until := time.Now().Add(helloTime)
 	if d, ok := ctx.Deadline(); ok && d.Before(until) {
 		until = d

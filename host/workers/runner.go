@@ -131,7 +131,7 @@ func (r *Runner) attempt(ctx context.Context, call *skill.Call) (*skill.Reply, e
 		var damaged *damagedError
 		switch {
 		case err == nil:
-			r.p.served(key, w)
+			r.p.callEnded(key, w)
 			clamp(&reply.Usage, handed, time.Now())
 			r.p.o.Trace.Past(within, "guest", time.Unix(0, reply.Usage.Began), reply.Usage.Took)
 			return reply, nil

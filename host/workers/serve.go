@@ -12,8 +12,8 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Duty is what a worker is for.
-type Duty struct {
+// WorkerConfig is what a worker is for.
+type WorkerConfig struct {
 	Runners []skill.Runner // one of each kind that is run here
 	// Narrow gives up all folders but these, for good; nil: there is no way to do
 	// that, and a worker has its folders from its start.
@@ -22,24 +22,24 @@ type Duty struct {
 	// Images tells of the images in this process, of which replies tell the host; nil: there
 	// are none.
 	Images func() Images
-	// Outside is what Runners were given for what a guest asks of the host; nil: they
+	// HostServices is what Runners were given for what a guest asks of the host; nil: they
 	// have nothing of the kind.
-	Outside *Outside
+	HostServices *HostServices
 }
 
 // largestCall bounds the frames that a worker accepts: the host bounds inputs long before.
 const largestCall = 256 << 20
 
-// anything is taken of the host.
-func anything(kind, uint64) int64 { return largestCall }
+// anySize takes any frame of the host.
+func anySize(kind, uint64) int64 { return largestCall }
 
 // Serve is the life of a worker: it says hello, runs the calls that come, and ends
 // when the host does. A panic ends the process, with all its calls: whose state is in
 // doubt serves nobody.
-func Serve(ctx context.Context, link *Link, d *Duty) error {
+func Serve(ctx context.Context, link *Link, d *WorkerConfig) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	w := &served{link: link, ch: newChannel(link.conn, anything), d: d, calls: map[uint64]context.CancelFunc{}, early: map[uint64]bool{}}
+	w := &server{link: link, ch: newChannel(link.conn, anySize), d: d, calls: map[uint64]context.CancelFunc{}, early: map[uint64]bool{}}
 	if err := w.ch.send(kindHello, 0, &Hello{Version: protocol, Narrows: d.Narrow != nil, Protections: d.Protections}, nil); err != nil {
 		return fmt.Errorf("worker: say hello: %w", err)
 	}
@@ -65,11 +65,11 @@ func Serve(ctx context.Context, link *Link, d *Duty) error {
 	}
 }
 
-// served is a worker at work.
-type served struct {
+// server is a worker at work.
+type server struct {
 	link *Link
 	ch   *channel
-	d    *Duty
+	d    *WorkerConfig
 
 	mu    sync.Mutex
 	calls map[uint64]context.CancelFunc
@@ -78,7 +78,7 @@ type served struct {
 }
 
 // fail ends the worker.
-func (w *served) fail(err error) {
+func (w *server) fail(err error) {
 	w.mu.Lock()
 	if w.err == nil {
 		w.err = err
@@ -87,7 +87,7 @@ func (w *served) fail(err error) {
 	_ = w.link.Close()
 }
 
-func (w *served) handle(f *frame) error {
+func (w *server) handle(f *frame) error {
 	switch f.kind {
 	case kindAssign:
 		var a Assignment
@@ -111,7 +111,7 @@ func (w *served) handle(f *frame) error {
 // have ended.
 const mostEarly = 1000
 
-func (w *served) cancel(id uint64) {
+func (w *server) cancel(id uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if cancel := w.calls[id]; cancel != nil {
@@ -125,7 +125,7 @@ func (w *served) cancel(id uint64) {
 }
 
 // accept takes lanes, each with a goroutine that lives as long as it does.
-func (w *served) accept(ctx context.Context) {
+func (w *server) accept(ctx context.Context) {
 	for {
 		conn, err := w.link.accept()
 		if err != nil {
@@ -134,7 +134,7 @@ func (w *served) accept(ctx context.Context) {
 		}
 		go func() {
 			defer conn.Close()
-			if err := w.follow(ctx, newChannel(conn, anything)); !errors.Is(err, io.EOF) {
+			if err := w.follow(ctx, newChannel(conn, anySize)); !errors.Is(err, io.EOF) {
 				w.fail(err)
 			}
 		}()
@@ -142,7 +142,7 @@ func (w *served) accept(ctx context.Context) {
 }
 
 // follow runs the calls of a lane, one after the other.
-func (w *served) follow(ctx context.Context, ch *channel) error {
+func (w *server) follow(ctx context.Context, ch *channel) error {
 	for {
 		f, err := ch.receive()
 		if err != nil {
@@ -177,7 +177,7 @@ func (w *served) follow(ctx context.Context, ch *channel) error {
 }
 
 // work does one call.
-func (w *served) work(ctx context.Context, ch *channel, f *frame, c *wireCall) (*wireReply, []byte) {
+func (w *server) work(ctx context.Context, ch *channel, f *frame, c *wireCall) (*wireReply, []byte) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w.mu.Lock()
@@ -187,9 +187,9 @@ func (w *served) work(ctx context.Context, ch *channel, f *frame, c *wireCall) (
 		cancel()
 	}
 	w.mu.Unlock()
-	if w.d.Outside != nil {
-		w.d.Outside.began(&c.Call, ch, f.call)
-		defer w.d.Outside.ended(&c.Call)
+	if w.d.HostServices != nil {
+		w.d.HostServices.began(&c.Call, ch, f.call)
+		defer w.d.HostServices.ended(&c.Call)
 	}
 	defer func() {
 		w.mu.Lock()
@@ -199,7 +199,7 @@ func (w *served) work(ctx context.Context, ch *channel, f *frame, c *wireCall) (
 	return w.do(ctx, c)
 }
 
-func (w *served) do(ctx context.Context, c *wireCall) (*wireReply, []byte) {
+func (w *server) do(ctx context.Context, c *wireCall) (*wireReply, []byte) {
 	for _, r := range w.d.Runners {
 		if r.Kind() != c.Kind {
 			continue

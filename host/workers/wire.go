@@ -67,7 +67,7 @@ func (r *Refusal) error() error {
 		return nil
 	}
 	code := r.Code
-	if !believed(code) {
+	if !trustedCode(code) {
 		code = skill.Internal
 	}
 	err := &skill.Error{
@@ -88,7 +88,7 @@ var ofTheHost = map[skill.Code]bool{
 }
 
 // believed reports whether a worker may say a code.
-func believed(c skill.Code) bool { return c.Known() && !ofTheHost[c] }
+func trustedCode(c skill.Code) bool { return c.Known() && !ofTheHost[c] }
 
 // mostStartFuel is more than start-ups can use between two calls: minutes of all processors.
 const mostStartFuel = 1 << 44
@@ -206,7 +206,7 @@ func (w *wireReply) reply(f *frame, call *skill.Call) (reply *skill.Reply, refus
 		return nil, w.Refused.error(), nil
 	}
 	bad := func(what string) (*skill.Reply, error, error) { return nil, nil, fmt.Errorf("%w: %s", errFrame, what) }
-	if w.Code != "" && !believed(w.Code) {
+	if w.Code != "" && !trustedCode(w.Code) {
 		return bad("a code that is not a worker's to say")
 	}
 	limit := call.Limits.Output

@@ -75,8 +75,8 @@ func beWorker(args []string) error {
 	if err != nil {
 		return err
 	}
-	outside := &workers.Outside{}
-	d := &workers.Duty{Runners: []skill.Runner{&obeyer{view: view, outside: outside}}, Protections: held, Outside: outside}
+	outside := &workers.HostServices{}
+	d := &workers.WorkerConfig{Runners: []skill.Runner{&obeyer{view: view, outside: outside}}, Protections: held, HostServices: outside}
 	if workers.Narrows {
 		d.Narrow = workers.Narrow
 	}
@@ -88,7 +88,7 @@ const kind = skill.Kind("wasm:obey")
 // obeyer is the runner of the tests' workers: standard input is what it does.
 type obeyer struct {
 	view    string
-	outside *workers.Outside
+	outside *workers.HostServices
 }
 
 func (o *obeyer) Kind() skill.Kind { return kind }

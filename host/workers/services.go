@@ -9,14 +9,14 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Outside is the network of the guests of a worker: it asks the host. The zero
-// value is handed to runners and, in a Duty, to [Serve].
-type Outside struct {
+// HostServices is the network of the guests of a worker: it asks the host. The zero
+// value is handed to runners and, in a WorkerConfig, to [Serve].
+type HostServices struct {
 	mu    sync.Mutex
 	calls map[*skill.Call]*asker
 }
 
-var _ skill.Outgoing = (*Outside)(nil)
+var _ skill.Outgoing = (*HostServices)(nil)
 
 // asker is the lane of a call, by which its guest asks.
 type asker struct {
@@ -27,7 +27,7 @@ type asker struct {
 	number uint64
 }
 
-func (o *Outside) began(c *skill.Call, ch *channel, id uint64) {
+func (o *HostServices) began(c *skill.Call, ch *channel, id uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.calls == nil {
@@ -36,7 +36,7 @@ func (o *Outside) began(c *skill.Call, ch *channel, id uint64) {
 	o.calls[c] = &asker{ch: ch, id: id}
 }
 
-func (o *Outside) ended(c *skill.Call) {
+func (o *HostServices) ended(c *skill.Call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.calls, c)
@@ -44,7 +44,7 @@ func (o *Outside) ended(c *skill.Call) {
 
 // For implements [skill.Outgoing]: what the call may ask for, the host knows by
 // itself.
-func (o *Outside) For(call *skill.Call) skill.Fetch {
+func (o *HostServices) For(call *skill.Call) skill.Fetch {
 	o.mu.Lock()
 	a := o.calls[call]
 	o.mu.Unlock()
