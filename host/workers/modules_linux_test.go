@@ -119,7 +119,7 @@ func beCompiler(args []string) int {
 		for i := range 100 {
 			leave(fmt.Sprintf("code/v/%d", i), []byte("x"))
 		}
-		select {}
+		time.Sleep(time.Hour)
 	case "large", "larger":
 		for i := range 2 {
 			leave(fmt.Sprintf("code/v/%d", i), nil)
@@ -448,6 +448,9 @@ func TestDamaged(t *testing.T) {
 	}
 	if m.Damaged(digest, false) || !m.Has(digest, false) {
 		t.Error("a whole module was removed")
+	}
+	if _, err := m.Ensure(t.Context(), sourceOf("a whole one")); err != nil || m.Damaged(digestOf("a whole one"), false) || !m.Has(digestOf("a whole one"), false) {
+		t.Errorf("%v: a module was removed that is as it was compiled", err)
 	}
 	if m.Damaged(digestOf("another"), false) { // it would be removed while it is being put there
 		t.Error("a module that is not there is damaged")
