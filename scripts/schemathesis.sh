@@ -26,7 +26,7 @@ finish() {
   rm -rf "$work"
 }
 trap finish EXIT
-go build -o "$work/testserver" ./host/api/apitest/testserver
+go -C lab build -o "$work/testserver" ./testserver
 mkfifo "$work/stdin"
 "$work/testserver" <"$work/stdin" >"$work/address" 2>"$work/log" &
 server=$!

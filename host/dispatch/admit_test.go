@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/dispatch/dispatchtest"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -40,7 +40,7 @@ func TestTwoThousandCallsAtOnce(t *testing.T) {
 		running[c.SkillID]--
 		total--
 		mu.Unlock()
-		return dispatchtest.Prints("{}"), nil
+		return runnertest.Prints("{}"), nil
 	}
 	var succeeded, refused, other atomic.Int64
 	var all sync.WaitGroup
@@ -82,7 +82,7 @@ func TestCallersHaveBounds(t *testing.T) {
 		release := make(chan struct{})
 		h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
 			<-release
-			return dispatchtest.Prints("{}"), nil
+			return runnertest.Prints("{}"), nil
 		}
 		bob := of("acme")
 		bob.ID = "bob"
@@ -134,7 +134,7 @@ func TestRefusalsSayWhatIsFull(t *testing.T) {
 				release := make(chan struct{})
 				h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
 					<-release
-					return dispatchtest.Prints("{}"), nil
+					return runnertest.Prints("{}"), nil
 				}
 				for _, tenant := range c.calls {
 					go h.Invoke(context.Background(), of(tenant), ask("stats", "{}"))
@@ -158,7 +158,7 @@ func TestABusySkillHoldsUpNoOther(t *testing.T) {
 			if c.SkillID == "stats" {
 				<-release
 			}
-			return dispatchtest.Prints("{}"), nil
+			return runnertest.Prints("{}"), nil
 		}
 		for range 2 { // one runs, one waits
 			go h.Invoke(context.Background(), of("acme"), ask("stats", "{}"))
@@ -185,7 +185,7 @@ func TestHeavyInputs(t *testing.T) {
 		if n, _, _, _ := h.checks.Load(); n != held {
 			t.Error("a run keeps the place of its check")
 		}
-		return dispatchtest.Prints("{}"), nil
+		return runnertest.Prints("{}"), nil
 	}
 	if r := h.Invoke(context.Background(), skill.Local(), ask("stats", heavy)); !r.Success {
 		t.Fatal(r.Error)
@@ -333,7 +333,7 @@ func TestARunnerWithoutADeadline(t *testing.T) {
 func TestCallsDoNotMix(t *testing.T) {
 	h := open(t, func(o *Options) { o.Global, o.PerSkill, o.Alone = 64, 64, true })
 	h.wasm.Answer = func(_ context.Context, c *skill.Call) (*skill.Reply, error) {
-		return dispatchtest.Prints(fmt.Sprintf(`{"stdin": %s}`, c.Stdin)), nil
+		return runnertest.Prints(fmt.Sprintf(`{"stdin": %s}`, c.Stdin)), nil
 	}
 	var all sync.WaitGroup
 	for i := range 32 {

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/catalogue/manifest"
-	"openskill/host/dispatch/dispatchtest"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -46,9 +46,9 @@ type house struct {
 	*Dispatcher
 	folder string // of the skill stats
 	data   string
-	wasm   *dispatchtest.Runner
-	python *dispatchtest.Runner
-	cli    *dispatchtest.Runner
+	wasm   *runnertest.Runner
+	python *runnertest.Runner
+	cli    *runnertest.Runner
 	log    *bytes.Buffer
 }
 
@@ -82,7 +82,7 @@ func open(t *testing.T, change func(*Options)) *house {
 	}
 	h := &house{
 		folder: filepath.Join(dir, "trusted", "stats"), data: filepath.Join(dir, "data"),
-		wasm: &dispatchtest.Runner{Is: skill.WasmWASI}, cli: &dispatchtest.Runner{Is: skill.CLIPython}, python: &dispatchtest.Runner{Is: skill.WasmPython},
+		wasm: &runnertest.Runner{Is: skill.WasmWASI}, cli: &runnertest.Runner{Is: skill.CLIPython}, python: &runnertest.Runner{Is: skill.WasmPython},
 		log: &bytes.Buffer{},
 	}
 	set, err := NewSet(h.wasm, h.cli, h.python)
@@ -137,7 +137,7 @@ func TestRequiresReachTheRunner(t *testing.T) {
 
 func TestSuccess(t *testing.T) {
 	h := open(t, func(o *Options) { o.NewID = func() string { return "e-1" } })
-	h.wasm.Answer = dispatchtest.Always(skill.Reply{
+	h.wasm.Answer = runnertest.Always(skill.Reply{
 		Stdout: []byte(" {\"mean\": 2}\n"), Usage: skill.Usage{Fuel: 7, MemoryPeak: 9},
 		Artifacts: []skill.Artifact{{Name: "out.csv", Size: 3}, {Name: "../x"}, {Name: "a\x1b[0m"}},
 	})
@@ -197,7 +197,7 @@ func TestStderrIsLogged(t *testing.T) {
 			o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: level}))
 		})
 		said := strings.Repeat("x", 10_000) + "\x1b[1m\nlast words in /srv/secret/a.py"
-		h.wasm.Answer = dispatchtest.Always(skill.Reply{Stdout: []byte(`{"mean": 2}`), Stderr: []byte(said)})
+		h.wasm.Answer = runnertest.Always(skill.Reply{Stdout: []byte(`{"mean": 2}`), Stderr: []byte(said)})
 		if r := h.Invoke(context.Background(), skill.Local(), ask("stats", `{"numbers": [1]}`)); !r.Success {
 			t.Fatal(r.Error)
 		}
@@ -233,7 +233,7 @@ func TestHalfPairs(t *testing.T) {
 		`{"mean":1,"a":"\\ud83d \\\ud83d"}`:   `{"mean":1,"a":"\\ud83d \\\ufffd"}`,
 	} {
 		h := open(t, nil)
-		h.wasm.Answer = dispatchtest.Always(skill.Reply{Stdout: []byte(printed)})
+		h.wasm.Answer = runnertest.Always(skill.Reply{Stdout: []byte(printed)})
 		r := h.Invoke(context.Background(), skill.Local(), ask("stats", `{"numbers": [1]}`))
 		if string(r.Data) != want {
 			t.Errorf("%s: %s, %+v; want %s", printed, r.Data, r.Error, want)
@@ -343,7 +343,7 @@ func TestFailures(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, nil)
-			h.wasm.Answer = dispatchtest.Always(c.reply)
+			h.wasm.Answer = runnertest.Always(c.reply)
 			if c.answer != nil {
 				h.wasm.Answer = c.answer
 			}
@@ -413,7 +413,7 @@ func TestExitErrorsAreSmall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, nil)
-			h.wasm.Answer = dispatchtest.Always(skill.Reply{ExitCode: 4_294_967_295, Stderr: []byte(stderr)})
+			h.wasm.Answer = runnertest.Always(skill.Reply{ExitCode: 4_294_967_295, Stderr: []byte(stderr)})
 			r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}"))
 			b, err := json.Marshal(r.Error)
 			if err != nil || len(b) > maxError {
@@ -448,7 +448,7 @@ func TestWholeResults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, nil)
-			h.wasm.Answer = dispatchtest.Always(skill.Reply{Stdout: []byte(c.stdout)})
+			h.wasm.Answer = runnertest.Always(skill.Reply{Stdout: []byte(c.stdout)})
 			r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}"))
 			if !r.Success || r.Error != nil || string(r.Data) != c.data || r.Meta.Truncated != c.truncated {
 				t.Errorf("success %v, error %v, data %s, truncated %v", r.Success, r.Error, r.Data, r.Meta.Truncated)
@@ -491,7 +491,7 @@ func TestTheLogHoldsNoSecrets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, nil)
-			h.wasm.Answer = dispatchtest.Always(c.reply)
+			h.wasm.Answer = runnertest.Always(c.reply)
 			h.Invoke(context.Background(), skill.Local(), ask("stats", c.input))
 			if line := h.line(t); line["trace_id"] != "t-1" {
 				t.Errorf("log: %v", line)

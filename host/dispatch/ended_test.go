@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/dispatch/dispatchtest"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -45,7 +45,7 @@ func TestWatch(t *testing.T) {
 					results = append(results, e.Result)
 				}
 			})
-			h.wasm.Answer = dispatchtest.Always(skill.Reply{Stdout: []byte(`{"mean": 2}`)})
+			h.wasm.Answer = runnertest.Always(skill.Reply{Stdout: []byte(`{"mean": 2}`)})
 			r := h.Invoke(context.Background(), skill.Local(), c.request)
 			if diff := cmp.Diff([]string{c.want}, got); diff != "" {
 				t.Fatal(diff)

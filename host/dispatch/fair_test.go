@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"openskill/host/catalogue/manifest"
-	"openskill/host/dispatch/dispatchtest"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -49,7 +49,7 @@ func TestSlowCallsOfSomeTenantsLeaveRoomForOthers(t *testing.T) {
 					if k.Tenant != "gamma" {
 						<-release
 					}
-					return dispatchtest.Prints("{}"), nil
+					return runnertest.Prints("{}"), nil
 				}
 				var all sync.WaitGroup
 				for _, tenant := range c.slow {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/catalogue/manifest"
-	"openskill/host/dispatch/dispatchtest"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -61,7 +61,7 @@ func TestHowUploadsEndIsObserved(t *testing.T) {
 		own     bool // the operator's skill
 		want    []string
 	}{
-		"success":               {request: ask("stats", "{}"), reply: *dispatchtest.Prints("{}"), want: []string{`acme/stats "" false`}},
+		"success":               {request: ask("stats", "{}"), reply: *runnertest.Prints("{}"), want: []string{`acme/stats "" false`}},
 		"a limit":               {request: ask("stats", "{}"), reply: skill.Reply{Code: skill.Timeout}, want: []string{`acme/stats "TIMEOUT" false`}},
 		"a limit that is lower": {request: lowered, reply: skill.Reply{Code: skill.FuelExhausted}, want: []string{`acme/stats "FUEL_EXHAUSTED" true`}},
 		"one that is not":       {request: raised, reply: skill.Reply{Code: skill.FuelExhausted}, want: []string{`acme/stats "FUEL_EXHAUSTED" false`}},
@@ -118,7 +118,7 @@ func TestUploadsOfOneTenantLeaveRoom(t *testing.T) {
 		release := make(chan struct{})
 		h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
 			<-release
-			return dispatchtest.Prints("{}"), nil
+			return runnertest.Prints("{}"), nil
 		}
 		running := func(want int) {
 			t.Helper()

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/dispatch/dispatchtest"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
 func TestScriptOutputThatIsNotTextIsBase64(t *testing.T) {
 	h := withScripts(t, nil)
-	h.python.Answer = dispatchtest.Always(skill.Reply{Stdout: []byte("\x89PNG\r\n\xff\x00")})
+	h.python.Answer = runnertest.Always(skill.Reply{Stdout: []byte("\x89PNG\r\n\xff\x00")})
 	r := h.RunScript(context.Background(), skill.Local(), greet())
 	if string(r.Data) != `{"encoding":"base64","output":"iVBORw0K/wA="}` {
 		t.Errorf("%s, %+v", r.Data, r.Error)
@@ -38,7 +38,7 @@ func TestEndedRunKeepsTheBeginningOfItsOutput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := withScripts(t, nil)
-			h.python.Answer = dispatchtest.Always(c.reply)
+			h.python.Answer = runnertest.Always(c.reply)
 			h.wasm.Answer = h.python.Answer
 			for kind, r := range map[string]*skill.Result{
 				"script": h.RunScript(context.Background(), skill.Local(), greet()),
@@ -62,7 +62,7 @@ func TestEndedRunKeepsTheBeginningOfItsOutput(t *testing.T) {
 
 func TestEndedRunThatPrintedNothingHasNoOutput(t *testing.T) {
 	h := withScripts(t, nil)
-	h.python.Answer = dispatchtest.Always(skill.Reply{Code: skill.Trap, Message: "trapped"})
+	h.python.Answer = runnertest.Always(skill.Reply{Code: skill.Trap, Message: "trapped"})
 	if r := h.RunScript(context.Background(), skill.Local(), greet()); r.Error == nil || r.Error.Details != nil {
 		t.Errorf("%+v", r.Error)
 	}

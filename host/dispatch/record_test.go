@@ -12,9 +12,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"openskill/host/dispatch/dispatchtest"
 	"openskill/host/records"
 	"openskill/host/records/replay"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -84,7 +84,7 @@ func TestReportedTokensAreOnRecord(t *testing.T) {
 				if !success {
 					result = `{"success": false, "error": {"code": "NOT_FOUND", "message": "m"}`
 				}
-				h.wasm.Answer = dispatchtest.Always(skill.Reply{Stdout: []byte(result + c.said + `, "duration_ms": 3}`), Usage: skill.Usage{Fuel: 5}})
+				h.wasm.Answer = runnertest.Always(skill.Reply{Stdout: []byte(result + c.said + `, "duration_ms": 3}`), Usage: skill.Usage{Fuel: 5}})
 				req := ask("plain", `{}`)
 				req.Turn = skill.Turn{Session: "0190-s", Tokens: 17}
 				r := h.Invoke(context.Background(), skill.Local(), req)
@@ -120,7 +120,7 @@ func TestRunsAreOnRecord(t *testing.T) {
 		if len(b.started) != 1 || b.started[0].ExecutionID != c.ExecutionID {
 			t.Error("it ran before it was on record")
 		}
-		return dispatchtest.Prints(`{"mean": 2}`), nil
+		return runnertest.Prints(`{"mean": 2}`), nil
 	}
 	p := skill.Principal{ID: "ada", Type: skill.Human, Tenant: "acme", Scopes: []string{"skills:invoke:stats"}, Key: "k1"}
 	req := ask("stats", `{"numbers": [1, 3]}`)
@@ -165,10 +165,10 @@ func TestEveryEndIsOnRecord(t *testing.T) {
 		"it failed":   {func(context.Context, *skill.Call) (*skill.Reply, error) { return nil, errors.New(secret) }, records.Failed, skill.Internal},
 		"it panicked": {func(context.Context, *skill.Call) (*skill.Reply, error) { panic(secret) }, records.Failed, skill.Internal},
 		"its own error": {func(context.Context, *skill.Call) (*skill.Reply, error) {
-			return dispatchtest.Prints(`{"success": false, "error": {"code": "TIMEOUT", "message": "hunter2"}}`), nil
+			return runnertest.Prints(`{"success": false, "error": {"code": "TIMEOUT", "message": "hunter2"}}`), nil
 		}, records.Failed, skill.ToolInvocationError},
 		"it says cancel": {func(context.Context, *skill.Call) (*skill.Reply, error) {
-			return dispatchtest.Prints(`{"success": false, "error": {"code": "CANCELLED", "message": "x"}}`), nil
+			return runnertest.Prints(`{"success": false, "error": {"code": "CANCELLED", "message": "x"}}`), nil
 		}, records.Failed, skill.ToolInvocationError},
 		"exit": {func(context.Context, *skill.Call) (*skill.Reply, error) {
 			return &skill.Reply{ExitCode: 3, Stderr: []byte(secret)}, nil
@@ -217,7 +217,7 @@ func TestWithoutARecordNothingRuns(t *testing.T) {
 	}
 	b.failStart, b.failEnd = nil, unavailable()
 	h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
-		return dispatchtest.Prints(`{"mean": 2}`), nil
+		return runnertest.Prints(`{"mean": 2}`), nil
 	}
 	r = h.Invoke(context.Background(), skill.Local(), ask("stats", "{}"))
 	if r.Success || r.Error.Code != skill.AuditUnavailable || r.Data != nil || len(h.wasm.Calls()) != 1 {
@@ -252,7 +252,7 @@ func TestRefusedCallsAreNoRuns(t *testing.T) {
 func TestScriptsAreOnRecord(t *testing.T) {
 	var b book
 	h := withScripts(t, func(o *Options) { o.Recorder = &b })
-	h.python.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) { return dispatchtest.Prints("hi"), nil }
+	h.python.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) { return runnertest.Prints("hi"), nil }
 	r := h.RunScript(context.Background(), skill.Local(), skill.ScriptRequest{Skill: "greeter", Script: "hi.py", Args: []string{"--to", "ada"}, Stdin: []byte("x\xff")})
 	if !r.Success {
 		t.Fatalf("%+v", r.Error)
@@ -310,7 +310,7 @@ func TestLogsAreKept(t *testing.T) {
 		{strings.Repeat("\xff-", maxKept) + "!", "", 0},
 	} {
 		h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
-			r := dispatchtest.Prints("{}")
+			r := runnertest.Prints("{}")
 			r.Stderr = []byte(c.stderr)
 			if c.exit != 0 {
 				r.Stdout, r.ExitCode = nil, c.exit
@@ -325,7 +325,7 @@ func TestLogsAreKept(t *testing.T) {
 			t.Errorf("%.60q has become %d bytes, %.200q; want %.200q", c.stderr, len(got), got, c.want)
 		}
 	}
-	h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) { return dispatchtest.Prints("{}"), nil }
+	h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) { return runnertest.Prints("{}"), nil }
 	a.logs = nil
 	if r := h.Invoke(context.Background(), skill.Local(), ask("stats", "{}")); !r.Success || a.logs != nil {
 		t.Errorf("kept of a run that wrote nothing: %q", a.logs)
@@ -340,7 +340,7 @@ func TestArtifactsAreKept(t *testing.T) {
 		if !slices.Equal(a.running, []string{c.ExecutionID}) {
 			t.Errorf("known to run: %q", a.running)
 		}
-		r := dispatchtest.Prints("{}")
+		r := runnertest.Prints("{}")
 		r.Artifacts = []skill.Artifact{{Name: "a.txt", Data: []byte("a"), Size: 1}, {Name: "../b", Data: []byte("b"), Size: 1}}
 		return r, nil
 	}
@@ -380,7 +380,7 @@ func TestQuotas(t *testing.T) {
 	var b bounds
 	h := open(t, func(o *Options) { o.Quotas = &b })
 	h.wasm.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
-		r := dispatchtest.Prints("{}")
+		r := runnertest.Prints("{}")
 		r.Usage.Fuel = 7
 		return r, nil
 	}
@@ -408,7 +408,7 @@ func (hangs) Keep(ctx context.Context, _ *replay.Ran) error {
 // A database that hangs costs a call its recording, and not its answer.
 func TestRecordingHangs(t *testing.T) {
 	h := open(t, func(o *Options) { o.Recorder, o.Recordings = &book{}, hangs{} })
-	h.wasm.Answer = dispatchtest.Always(skill.Reply{Stdout: []byte(`{"mean": 2}`)})
+	h.wasm.Answer = runnertest.Always(skill.Reply{Stdout: []byte(`{"mean": 2}`)})
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		if r := h.Invoke(t.Context(), skill.Local(), ask("stats", "{}")); !r.Success || time.Since(begun) != keeping {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/dispatch/dispatchtest"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -52,9 +52,9 @@ func TestChoose(t *testing.T) {
 		"a foreign error stays inside":   {trust: skill.Trusted, primary: wasm, wasmErr: errors.New("open /srv/x"), code: skill.ToolInvocationError, message: "wasm:wasi is not ready"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runners := []skill.Runner{&dispatchtest.Runner{Is: skill.CLIPython, NotReady: c.cliErr}}
+			runners := []skill.Runner{&runnertest.Runner{Is: skill.CLIPython, NotReady: c.cliErr}}
 			if !c.noWasm {
-				runners = append(runners, &dispatchtest.Runner{Is: skill.WasmWASI, NotReady: c.wasmErr})
+				runners = append(runners, &runnertest.Runner{Is: skill.WasmWASI, NotReady: c.wasmErr})
 			}
 			r, target, _, err := newSet(t, runners...).Choose(t.Context(), &skill.Spec{Trust: c.trust, Folder: "/f"}, c.primary, c.fallback)
 			if got := skill.CodeOf(err); got != c.code {
@@ -75,7 +75,7 @@ func TestChoose(t *testing.T) {
 }
 
 // picky is ready for nothing but numpy.
-type picky struct{ dispatchtest.Runner }
+type picky struct{ runnertest.Runner }
 
 func (p *picky) Prepare(_ context.Context, s *skill.Spec) (skill.Plan, error) {
 	if len(s.Requires) == 0 || s.Requires[0] == "numpy" {
@@ -86,7 +86,7 @@ func (p *picky) Prepare(_ context.Context, s *skill.Spec) (skill.Plan, error) {
 
 // What a skill requires decides whether its runner is ready.
 func TestChooseByWhatIsRequired(t *testing.T) {
-	set := newSet(t, &picky{dispatchtest.Runner{Is: skill.WasmPython}}, &dispatchtest.Runner{Is: skill.CLIPython})
+	set := newSet(t, &picky{runnertest.Runner{Is: skill.WasmPython}}, &runnertest.Runner{Is: skill.CLIPython})
 	first, second := skill.Target{Kind: skill.WasmPython}, skill.Target{Kind: skill.CLIPython}
 	for _, c := range []struct {
 		requires []string
@@ -102,7 +102,7 @@ func TestChooseByWhatIsRequired(t *testing.T) {
 }
 
 func TestSet(t *testing.T) {
-	a, b := &dispatchtest.Runner{Is: "b:b"}, &dispatchtest.Runner{Is: "a:a"}
+	a, b := &runnertest.Runner{Is: "b:b"}, &runnertest.Runner{Is: "a:a"}
 	s := newSet(t, a, b)
 	if diff := cmp.Diff([]skill.Kind{"a:a", "b:b"}, s.Kinds()); diff != "" {
 		t.Error(diff)
@@ -115,7 +115,7 @@ func TestSet(t *testing.T) {
 	if a.Closed() != 1 || b.Closed() != 1 {
 		t.Errorf("closed %d and %d times", a.Closed(), b.Closed())
 	}
-	if _, err := NewSet(a, &dispatchtest.Runner{Is: "b:b"}); err == nil {
+	if _, err := NewSet(a, &runnertest.Runner{Is: "b:b"}); err == nil {
 		t.Error("two runners of one kind are accepted")
 	}
 	if _, err := NewSet(nil); err == nil {
@@ -128,8 +128,8 @@ func TestSet(t *testing.T) {
 
 // A runtime that is being compiled is waited for where nothing else can answer.
 func TestChooseWaitsForCompilers(t *testing.T) {
-	sandbox := &dispatchtest.Runner{Is: skill.WasmPython, Missing: skill.Compiling()}
-	native := &dispatchtest.Runner{Is: skill.CLIPython}
+	sandbox := &runnertest.Runner{Is: skill.WasmPython, Missing: skill.Compiling()}
+	native := &runnertest.Runner{Is: skill.CLIPython}
 	s, err := NewSet(sandbox, native)
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"openskill/host/catalogue/manifest"
-	"openskill/host/dispatch/dispatchtest"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -42,7 +42,7 @@ func greet(args ...string) skill.ScriptRequest {
 
 func TestScript(t *testing.T) {
 	h := withScripts(t, nil)
-	h.python.Answer = dispatchtest.Always(skill.Reply{
+	h.python.Answer = runnertest.Always(skill.Reply{
 		Stdout: []byte("hello é\n"), Usage: skill.Usage{Fuel: 7},
 		Artifacts: []skill.Artifact{{Name: "out/x.csv"}, {Name: "bad\x1b"}},
 	})
@@ -80,7 +80,7 @@ func TestScriptEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := withScripts(t, nil)
-			h.python.Answer = dispatchtest.Always(c.reply)
+			h.python.Answer = runnertest.Always(c.reply)
 			r, reply := h.Script(context.Background(), skill.Local(), greet())
 			if r.Success || r.Error.Code != c.code || !strings.Contains(r.Error.Message, c.message) || r.Data != nil {
 				t.Errorf("%+v", r.Error)

@@ -13,7 +13,7 @@ import (
 	"openskill/host/agent/tools"
 	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch"
-	"openskill/host/dispatch/dispatchtest"
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -35,7 +35,7 @@ input_schema:
 type house struct {
 	*dispatch.Dispatcher
 	all  *manifest.Registry
-	runs *dispatchtest.Runner
+	runs *runnertest.Runner
 }
 
 func (h *house) Get(tenant string, id skill.ID, version string) (*manifest.Skill, error) {
@@ -72,7 +72,7 @@ func open(t *testing.T) *house {
 	if err != nil || len(all.Problems()) > 0 {
 		t.Fatal(err, all.Problems())
 	}
-	h := &house{all: all, runs: &dispatchtest.Runner{Is: skill.WasmWASI}}
+	h := &house{all: all, runs: &runnertest.Runner{Is: skill.WasmWASI}}
 	set, err := dispatch.NewSet(h.runs)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestTheDoor(t *testing.T) {
 	call := func(args string) *tools.Outcome {
 		return k.Call(t.Context(), tools.Call{Name: "reads", Arguments: args, Limits: skill.Limits{Fuel: 9}, Turn: skill.Turn{Session: "s"}})
 	}
-	h.runs.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) { return dispatchtest.Prints(`{"a": 1}`), nil }
+	h.runs.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) { return runnertest.Prints(`{"a": 1}`), nil }
 	if out := call(`{"name": "x"}`); !out.Result.Success || !out.Result.Meta.Ran || !strings.Contains(out.Text, `{"a":1}`) || h.runs.Calls()[0].Limits.Fuel != 9 {
 		t.Errorf("%+v", out)
 	}
@@ -117,7 +117,7 @@ func TestTheDoor(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	said := `{"success": false, "error": {"code": "INVALID_ARGUMENT", "message": "obey", "details": {"fields": [{"field": "/name", "problem": "is missing"}]}}}`
-	h.runs.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) { return dispatchtest.Prints(said), nil }
+	h.runs.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) { return runnertest.Prints(said), nil }
 	if out := call(`{"name": "x"}`); out.Invalid || out.Result.Error.Code != skill.InvalidArgument || !out.Result.Meta.Ran {
 		t.Errorf("%+v", out)
 	}
@@ -152,7 +152,7 @@ func TestG01ModelThatObeys(t *testing.T) {
 		{"load_skill", `{"skill_name":"x"}`},
 	} {
 		h.runs.Answer = func(context.Context, *skill.Call) (*skill.Reply, error) {
-			return dispatchtest.Prints(order(c.tool, c.args)), nil
+			return runnertest.Prints(order(c.tool, c.args)), nil
 		}
 		out := k.Call(t.Context(), tools.Call{Name: "reads", Arguments: `{"name":"x"}`})
 		if !out.Result.Success || strings.Count(out.Text, "</tool_result>") != 1 {

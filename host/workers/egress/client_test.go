@@ -24,7 +24,6 @@ import (
 	"go.uber.org/goleak"
 
 	"openskill/host/workers/egress"
-	"openskill/host/workers/egress/egresstest"
 	"openskill/sdk/skill"
 )
 
@@ -57,9 +56,9 @@ const public, public2 = "93.184.216.34", "93.184.216.35"
 
 // world is a client for which every name is a public address, and every connection
 // ends at the server.
-func world(s *httptest.Server, o egress.Options) (*egress.Client, *egresstest.Dialer, *egresstest.Resolver) {
-	d := &egresstest.Dialer{To: address(s)}
-	r := egresstest.Always(public)
+func world(s *httptest.Server, o egress.Options) (*egress.Client, *Dialer, *Resolver) {
+	d := &Dialer{To: address(s)}
+	r := Always(public)
 	o.Dial, o.Resolver = d.Dial, r
 	return egress.New(&o), d, r
 }
@@ -399,7 +398,7 @@ func TestFailures(t *testing.T) {
 	}
 	_, err = egress.New(nil).Do(t.Context(), rules(t, "http://"+to), &egress.Request{URL: "http://" + to}, nil)
 	wantCode(t, err, skill.ToolInvocationError, "unreachable")
-	c := egress.New(&egress.Options{Resolver: &egresstest.Resolver{}})
+	c := egress.New(&egress.Options{Resolver: &Resolver{}})
 	_, err = c.Do(t.Context(), rules(t, "http://a.example"), &egress.Request{URL: "http://a.example"}, nil)
 	wantCode(t, err, skill.ToolInvocationError, "a.example", "cannot be resolved")
 }

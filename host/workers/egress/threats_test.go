@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"openskill/host/workers/egress"
-	"openskill/host/workers/egress/egresstest"
 	"openskill/sdk/skill"
 )
 
@@ -51,9 +50,9 @@ func TestN01SpellingsOfPrivateAddresses(t *testing.T) {
 	}
 	var asked atomic.Int32
 	s := serve(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
-	d := &egresstest.Dialer{To: address(s)}
+	d := &Dialer{To: address(s)}
 	for _, to := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1", "169.254.169.254"} {
-		c := egress.New(&egress.Options{Resolver: egresstest.Always(to), Dial: d.Dial})
+		c := egress.New(&egress.Options{Resolver: Always(to), Dial: d.Dial})
 		names := rules(t, "http://*", "https://*", "http://*.internal", "http://localhost", "http://a.example")
 		for _, host := range spellings {
 			for _, scheme := range []string{"http://", "https://", "http:\\\\"} {
@@ -101,13 +100,13 @@ func TestN01NamesOfPrivateAddresses(t *testing.T) {
 		t.Fatalf("%d addresses", len(private))
 	}
 	s := serve(t, func(http.ResponseWriter, *http.Request) {})
-	d := &egresstest.Dialer{To: address(s)}
+	d := &Dialer{To: address(s)}
 	for _, a := range private {
 		if egress.Public(netip.MustParseAddr(a)) {
 			t.Errorf("%s is taken for public", a)
 		}
 		for _, answer := range [][]string{{a}, {public, a}, {a, public}} {
-			c := egress.New(&egress.Options{Resolver: egresstest.Always(answer...), Dial: d.Dial})
+			c := egress.New(&egress.Options{Resolver: Always(answer...), Dial: d.Dial})
 			_, err := c.Do(t.Context(), rules(t, "http://a.example"), &egress.Request{URL: "http://a.example/"}, nil)
 			wantCode(t, err, skill.NetworkDenied, "private or special network")
 		}
@@ -171,10 +170,10 @@ func TestN02Redirects(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "%s %s%s %s", r.Method, r.Host, r.URL.Path, body)
 	})
-	resolver := &egresstest.Resolver{Names: map[string][][]netip.Addr{
-		"private.example": {egresstest.Addresses("10.0.0.1")}, "*": {egresstest.Addresses(public)},
+	resolver := &Resolver{Names: map[string][][]netip.Addr{
+		"private.example": {Addresses("10.0.0.1")}, "*": {Addresses(public)},
 	}}
-	d := &egresstest.Dialer{To: address(s)}
+	d := &Dialer{To: address(s)}
 	c := egress.New(&egress.Options{Resolver: resolver, Dial: d.Dial})
 	allowed := rules(t, "http://a.example GET,POST,PUT", "http://b.example/open GET,POST,PUT", "http://private.example", "https://only-get.example GET")
 	do := func(method, to string, status int) (*egress.Response, error) {
@@ -278,9 +277,9 @@ func TestN02EndlessRedirects(t *testing.T) {
 // asked once, and the connection goes to what was checked.
 func TestN03Rebinding(t *testing.T) {
 	s := serve(t, func(http.ResponseWriter, *http.Request) {})
-	d := &egresstest.Dialer{To: address(s)}
-	r := &egresstest.Resolver{Names: map[string][][]netip.Addr{
-		"a.example": {egresstest.Addresses(public), egresstest.Addresses("127.0.0.1")},
+	d := &Dialer{To: address(s)}
+	r := &Resolver{Names: map[string][][]netip.Addr{
+		"a.example": {Addresses(public), Addresses("127.0.0.1")},
 	}}
 	c := egress.New(&egress.Options{Resolver: r, Dial: d.Dial})
 	allowed := rules(t, "http://a.example")
@@ -300,9 +299,9 @@ func TestN03Rebinding(t *testing.T) {
 // N03: a name that turns private between a redirect and the request that follows.
 func TestN03RebindingByRedirect(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) })
-	d := &egresstest.Dialer{To: address(s)}
-	r := &egresstest.Resolver{Names: map[string][][]netip.Addr{
-		"a.example": {egresstest.Addresses(public), egresstest.Addresses("169.254.169.254")},
+	d := &Dialer{To: address(s)}
+	r := &Resolver{Names: map[string][][]netip.Addr{
+		"a.example": {Addresses(public), Addresses("169.254.169.254")},
 	}}
 	c := egress.New(&egress.Options{Resolver: r, Dial: d.Dial})
 	_, err := c.Do(t.Context(), rules(t, "http://a.example"), &egress.Request{URL: "http://a.example/"}, nil)
@@ -320,7 +319,7 @@ func TestN03OnlyCheckedAddresses(t *testing.T) {
 		dialed = append(dialed, a)
 		return nil, net.ErrClosed
 	}
-	c := egress.New(&egress.Options{Resolver: egresstest.Always(public, public2, "2606:4700::1", "1.1.1.1", "8.8.8.8"), Dial: fail})
+	c := egress.New(&egress.Options{Resolver: Always(public, public2, "2606:4700::1", "1.1.1.1", "8.8.8.8"), Dial: fail})
 	_, err := c.Do(t.Context(), rules(t, "https://a.example:8443"), &egress.Request{URL: "https://a.example:8443/"}, nil)
 	wantCode(t, err, skill.ToolInvocationError)
 	want := fmt.Sprint([]string{public + ":8443", public2 + ":8443", "[2606:4700::1]:8443", "1.1.1.1:8443"})

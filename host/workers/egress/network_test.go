@@ -1,7 +1,8 @@
-// Package egresstest has what tests of outgoing requests put in the place of the
+// This file has what tests of outgoing requests put in the place of the
 // network: names that mean what a test says, and connections that all end at one
 // server on this machine.
-package egresstest
+
+package egress_test
 
 import (
 	"context"

@@ -1,6 +1,7 @@
 // Package dispatchtest is a runner for tests: it executes nothing and answers as it
 // is told.
-package dispatchtest
+
+package runnertest
 
 import (
 	"context"
