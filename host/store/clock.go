@@ -26,11 +26,6 @@ func (d *DB) Unwatched(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-func (d *DB) clock(ctx context.Context, on Querier) (stamp, error) {
-	now, err := d.Now(ctx, on)
-	return stamp{now}, err
-}
-
 // Skew measures how far the clock of this machine is ahead of that of a database server, to
 // about the time of one question. It leaves the database as it is. A file of SQLite has the
 // clock of its machine.

@@ -1,35 +1,30 @@
-// Package store keeps what openSkill must not forget, in SQLite or in PostgreSQL: records
-// of runs, keys, definitions, results, recordings, what was used of quotas, conversations
-// and tasks of the agent. Each of these has its interface in the package that needs it,
-// its adapter here in a file of its own, its tables in a step of host/store/migrations,
-// and its suite in host/store/storetest, which both databases pass.
+// Package store opens the database of the host, SQLite or PostgreSQL: connections,
+// transactions, migrations, notices of changes, blobs. The statements stand in the rooms
+// whose rows they are; host/store/storetest has their suites, which both databases pass.
 //
 // # One query for both
 //
-// An adapter is a struct around *DB. What it asks goes to d.read, what it changes to
-// d.write, or into d.inTx where that is more than one statement: on SQLite d.write is one
-// connection and d.read are several that cannot write; on PostgreSQL both are the same
-// pool. Both are bun.DB, which writes the arguments into the statement in the words of the
-// database, and names are found without a schema. These fields and arguments read and
-// write the same on both:
+// Statements have $1, $2 … for their arguments, and find names without a schema. What they
+// ask goes to [DB.Read], or to [DB.Urgent] where every request waits for it; what they change
+// to [DB.Exec], or to [DB.InTx] where that is more than one statement. On SQLite there is one
+// connection that writes and several that cannot. These arguments and columns are the same on
+// both:
 //
-//   - stamp for a time: INTEGER on SQLite, TIMESTAMPTZ on PostgreSQL;
+//   - [DB.At] and [Time] for a time: INTEGER on SQLite, TIMESTAMPTZ on PostgreSQL;
 //   - string for UUID and TEXT; PostgreSQL refuses NUL and bytes that are not UTF-8 in
-//     them, so that text of strangers goes through plain first;
+//     them, so that text of strangers goes through [Plain] first;
 //   - []byte for BLOB and BYTEA, which hold anything; bool; int64.
 //
-// What may be large goes to the driver as it is, in a statement of d.marked: in bun's it
-// would be text, of bytes twice as long.
+// What there is much of and may wait goes by [DB.InTurn], and changes of a topic by
+// [DB.InTopic], so that records and quotas do not wait for them. On PostgreSQL these have
+// connections of their own besides ([DB.Records]): what others hold while they wait for a row
+// is not theirs.
 //
-// What there is much of and may wait goes by d.inTurn, and changes of a topic by d.inTopic,
-// so that records and quotas do not wait for them. On PostgreSQL these have connections of
-// their own besides (d.records): what others hold while they wait for a row is not theirs.
-//
-// Within d.inTx everything goes by its tx: on SQLite it has the one connection that
-// d.write gives, and who waits for another one waits for ever.
+// Within a transaction everything goes by its tx: on SQLite it has the one connection that
+// writes, and who waits for another one waits for ever.
 //
 // INSERT … ON CONFLICT … DO UPDATE, RETURNING, row values in comparisons, and FOR UPDATE
-// (by d.forUpdate, "" on SQLite, where a transaction that writes is alone anyway) are
+// (by [DB.ForUpdate], "" on SQLite, where a transaction that writes is alone anyway) are
 // alike too.
 //
 // Between a host and PostgreSQL there may be a pooler that keeps sessions together, but

@@ -11,8 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	sqlitedriver "modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
-
-	"openskill/host/store/sqlite"
 )
 
 // Reason says why the database did not do what it was asked.
@@ -56,7 +54,7 @@ func ReasonOf(err error) Reason {
 		return liteReason(lite.Code())
 	case errors.As(err, &pg):
 		return pgReason(pg.Code)
-	case errors.Is(err, sqlite.ErrMoved), errors.Is(err, sql.ErrConnDone), errors.Is(err, driver.ErrBadConn):
+	case errors.Is(err, ErrMoved), errors.Is(err, sql.ErrConnDone), errors.Is(err, driver.ErrBadConn):
 		return Gone
 	case errors.As(err, &connect):
 		return Gone

@@ -16,7 +16,6 @@ import (
 	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
-	"openskill/host/store/postgres"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
@@ -176,16 +175,10 @@ func TestSQLiteReplaced(t *testing.T) {
 func TestPostgresWaitsForCommits(t *testing.T) {
 	url := pgtest.New(t, "synchronous_commit = off").Database(t)
 	for query, want := range map[string]string{"": "on", "&synchronous_commit=off": "off", "&synchronous_commit=local": "local"} {
-		db, err := postgres.Open(postgres.Options{URL: url + query})
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := storetest.Open(t, url+query)
 		var got string
-		if err := db.QueryRowContext(t.Context(), "SHOW synchronous_commit").Scan(&got); err != nil || got != want {
+		if err := db.Read.QueryRowContext(t.Context(), "SHOW synchronous_commit").Scan(&got); err != nil || got != want {
 			t.Errorf("with %q synchronous_commit is %q, %v; want %s", query, got, err, want)
-		}
-		if err := db.Close(); err != nil {
-			t.Error(err)
 		}
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"time"
-
-	"github.com/uptrace/bun"
 )
 
 // Run runs a statement as it is, without a bound on its time, which tests set up their
@@ -16,7 +14,7 @@ func (d *DB) Run(ctx context.Context, statement string) error {
 		return err
 	}
 	defer c.Close()
-	if d.postgres() {
+	if d.Postgres() {
 		if _, err := c.ExecContext(ctx, "SET statement_timeout = 0"); err != nil {
 			return err
 		}
@@ -27,8 +25,8 @@ func (d *DB) Run(ctx context.Context, statement string) error {
 
 // Within runs do in a transaction that has written something.
 func (d *DB) Within(ctx context.Context, do func() error) error {
-	return d.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
-		if _, err := tx.ExecContext(ctx, "INSERT INTO instances (id, seen) VALUES ('within', ?)", at(time.Now())); err != nil {
+	return d.InTx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO instances (id, seen) VALUES ('within', $1)", d.At(time.Now())); err != nil {
 			return err
 		}
 		return do()

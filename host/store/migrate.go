@@ -3,17 +3,42 @@ package store
 import (
 	"context"
 	"database/sql"
+	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/pressly/goose/v3"
 
-	"openskill/host/store/migrations"
-	"openskill/host/store/postgres"
 	"openskill/sdk/skill"
 )
+
+// migrations are the schema of the database, step by step, forward and back, once for each
+// kind of database.
+//
+// A step is a file NNNN_name.sql in sqlite and one of the same name in postgres, each
+// with an Up and a Down. A Down takes away what its Up made and touches nothing else.
+// On PostgreSQL everything is in the schema agent, and is written with it; times are
+// TIMESTAMPTZ there and INTEGER on SQLite, microseconds since 1970 in UTC. A step that
+// was released is never changed: the next one mends it.
+//
+//go:embed migrations/sqlite/*.sql migrations/postgres/*.sql
+var migrations embed.FS
+
+// migrationsFor gives what steps db, of one of the kinds, to a version. It does not own db.
+func migrationsFor(db *sql.DB, kind Kind) (*goose.Provider, error) {
+	dialect := goose.DialectSQLite3
+	if kind == Postgres {
+		dialect = goose.DialectPostgres
+	}
+	steps, err := fs.Sub(migrations, "migrations/"+string(kind))
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(dialect, db, steps, goose.WithLogger(goose.NopLogger()), goose.WithDisableGlobalRegistry(true))
+}
 
 // Migration is one step of the schema.
 type Migration struct {
@@ -143,17 +168,17 @@ type steps struct {
 }
 
 func (p *place) steps(d *DB) (*steps, error) {
-	db, closing := d.write.DB, func() error { return nil }
+	db, closing := d.Write, func() error { return nil }
 	if p.kind == Postgres {
 		patient := p.net
 		patient.Patient, patient.Conns = true, 3
 		var err error
-		if db, err = postgres.Open(patient); err != nil {
+		if db, err = openServer(patient); err != nil {
 			return nil, p.wrongURL(err)
 		}
 		closing = db.Close
 	}
-	provider, err := migrations.New(db, string(p.kind))
+	provider, err := migrationsFor(db, p.kind)
 	if err != nil {
 		return nil, errors.Join(err, closing())
 	}
@@ -168,7 +193,7 @@ func (s *steps) latest() int64 {
 // upToDate looks, without a lock, whether every step was applied and no other one: so
 // that what opens the database often does not wait for others.
 func (s *steps) upToDate(ctx context.Context, d *DB) bool {
-	rows, err := d.read.DB.QueryContext(ctx, "SELECT version_id FROM goose_db_version WHERE version_id > 0 ORDER BY version_id")
+	rows, err := d.Read.QueryContext(ctx, "SELECT version_id FROM goose_db_version WHERE version_id > 0 ORDER BY version_id")
 	if err != nil {
 		return false // it is new
 	}
@@ -202,7 +227,7 @@ func (s *steps) known(ctx context.Context) (int64, error) {
 // lock waits until no other process changes the schema.
 func (p *place) lock(ctx context.Context, db *sql.DB) (unlock func(), err error) {
 	if p.kind == Postgres {
-		return postgres.Lock(ctx, db)
+		return lockSchema(ctx, db)
 	}
 	l := flock.New(p.file.File+".lock", flock.SetPermissions(0o600))
 	if ok, err := l.TryLockContext(ctx, 10*time.Millisecond); err != nil || !ok {

@@ -8,9 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/uptrace/bun"
-
-	"openskill/host/store/postgres"
 )
 
 // channel is what PostgreSQL tells listeners on; the payload is a topic.
@@ -27,19 +24,6 @@ func (d *DB) Change(ctx context.Context, topic, tenant string, fn func(tx *sql.T
 				return err
 			}
 			return fn(tx, revision)
-		})
-	})
-}
-
-// changing is Change for bun, of files that are about to move.
-func (d *DB) changing(ctx context.Context, topic string, fn func(ctx context.Context, tx bun.Tx, revision uint64) error) error {
-	return d.inTopic(ctx, topic, "", func() error {
-		return d.inTx(ctx, func(ctx context.Context, tx bun.Tx) error {
-			revision, err := d.Raise(ctx, tx.Tx, topic)
-			if err != nil {
-				return err
-			}
-			return fn(ctx, tx, revision)
 		})
 	})
 }
@@ -166,7 +150,7 @@ func (d *DB) listen(ctx context.Context, wake chan<- struct{}) {
 }
 
 func (d *DB) listenOnce(ctx context.Context, heard func()) error {
-	c, err := postgres.Connect(ctx, d.url)
+	c, err := connectListener(ctx, d.url)
 	if err != nil {
 		return err
 	}

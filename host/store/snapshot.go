@@ -33,7 +33,7 @@ func Snapshot(ctx context.Context, o Options, to string) (kind Kind, schema int6
 		return SQLite, 0, opening(err)
 	}
 	// A transaction that reads: writers go on, and a copy without the pages that are free.
-	if _, err := m.db.write.DB.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
+	if _, err := m.db.Write.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
 		return SQLite, 0, fmt.Errorf("store.Snapshot: %w", err)
 	}
 	return SQLite, schema, os.Chmod(to, 0o600)
@@ -50,7 +50,7 @@ func Check(ctx context.Context, file string) error {
 		return opening(err)
 	}
 	var said string
-	if err := m.db.write.DB.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {
+	if err := m.db.Write.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {
 		return opening(err)
 	}
 	if said != "ok" {

@@ -13,14 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/dialect/pgdialect"
-	"github.com/uptrace/bun/dialect/sqlitedialect"
-
 	"openskill/host/internal/gate"
-	"openskill/host/store/migrations"
-	"openskill/host/store/postgres"
-	"openskill/host/store/sqlite"
 	"openskill/sdk/skill"
 )
 
@@ -50,8 +43,8 @@ type Kind string
 
 // The kinds.
 const (
-	SQLite   Kind = migrations.SQLite
-	Postgres Kind = migrations.Postgres
+	SQLite   Kind = "sqlite"
+	Postgres Kind = "postgres"
 )
 
 // DB is an open database, whose schema is that of this program. It is safe for concurrent
@@ -71,11 +64,9 @@ type DB struct {
 	// lists of callers are not to hold that up.
 	Urgent *sql.DB
 
-	write, read     *bun.DB // of files that are about to move
-	records, urgent *bun.DB
-	turns           *gate.Gate // see inTurn
-	changes         *gate.Gate // see inTopic
-	most            map[string]Quota
+	turns   *gate.Gate // see InTurn
+	changes *gate.Gate // see InTopic
+	most    map[string]Quota
 
 	preparing sync.Mutex // guards prepared
 	prepared  map[string]*sql.Stmt
@@ -96,7 +87,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	// Who turns a new file of SQLite to its log has it for himself, and others are told that
 	// it is locked without a wait.
 	var d *DB
-	err = again(ctx, func() (err error) {
+	err = Retry(ctx, func() (err error) {
 		d, err = where.connect(ctx)
 		return err
 	})
@@ -139,8 +130,8 @@ type place struct {
 	kind Kind
 	most map[string]Quota
 	log  *slog.Logger
-	file sqlite.Options   // of SQLite
-	net  postgres.Options // of PostgreSQL
+	file fileOptions   // of SQLite
+	net  serverOptions // of PostgreSQL
 }
 
 func (o Options) parse() (*place, error) {
@@ -153,13 +144,13 @@ func (o Options) parse() (*place, error) {
 	scheme, rest, ok := strings.Cut(o.URL, ":")
 	switch {
 	case o.file != "":
-		return &place{kind: SQLite, log: o.Log, file: sqlite.Options{File: o.file}}, nil
+		return &place{kind: SQLite, log: o.Log, file: fileOptions{File: o.file}}, nil
 	case o.URL == "" && o.StateDir == "":
 		return wrong("without a URL of a database a state folder is needed")
 	case o.URL == "":
-		return o.there(&place{kind: SQLite, log: o.Log, file: sqlite.Options{File: filepath.Join(o.StateDir, File)}})
+		return o.there(&place{kind: SQLite, log: o.Log, file: fileOptions{File: filepath.Join(o.StateDir, File)}})
 	case ok && (scheme == "postgres" || scheme == "postgresql"):
-		return &place{kind: Postgres, log: o.Log, net: postgres.Options{URL: o.URL, Conns: o.Conns}}, nil
+		return &place{kind: Postgres, log: o.Log, net: serverOptions{URL: o.URL, Conns: o.Conns}}, nil
 	case !ok || scheme != "sqlite":
 		return wrong("OPENSKILL_DATABASE_URL is neither postgres://… nor sqlite:FILE")
 	}
@@ -172,7 +163,7 @@ func (o Options) parse() (*place, error) {
 	case file == "" || strings.HasPrefix(file, ":") || strings.ContainsRune(file, 0):
 		return wrong("sqlite: needs the name of a file, such as sqlite:/var/lib/openskill/openskill.db")
 	}
-	return o.there(&place{kind: SQLite, log: o.Log, file: sqlite.Options{File: file, Full: full}})
+	return o.there(&place{kind: SQLite, log: o.Log, file: fileOptions{File: file, Full: full}})
 }
 
 // there refuses a file that must be there and is not.
@@ -200,15 +191,15 @@ func (p *place) connect(ctx context.Context) (*DB, error) {
 		own.Conns = max(cmp.Or(p.net.Conns, 10)*2/5, 1)
 		look.Conns = max(cmp.Or(p.net.Conns, 10)/5, 1)
 		others.Conns = max(cmp.Or(p.net.Conns, 10)-own.Conns-look.Conns, 1)
-		db, err := postgres.Open(others)
+		db, err := openServer(others)
 		if err != nil {
 			return nil, p.wrongURL(err)
 		}
-		records, err := postgres.Open(own)
+		records, err := openServer(own)
 		if err != nil {
 			return nil, p.wrongURL(err)
 		}
-		urgent, err := postgres.Open(look)
+		urgent, err := openServer(look)
 		if err != nil {
 			return nil, p.wrongURL(err)
 		}
@@ -216,21 +207,17 @@ func (p *place) connect(ctx context.Context) (*DB, error) {
 		together = max(others.Conns/2, 1)
 		d.Write, d.Read, d.Records, d.Urgent = db, db, records, urgent
 		d.close = func() error { return errors.Join(db.Close(), records.Close(), urgent.Close()) }
-		d.write, d.records = bun.NewDB(db, pgdialect.New()), bun.NewDB(records, pgdialect.New())
-		d.read, d.urgent = d.write, bun.NewDB(urgent, pgdialect.New())
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		if err := db.PingContext(ctx); err != nil {
 			return nil, errors.Join(err, d.close())
 		}
 	default:
-		pools, err := sqlite.Open(ctx, p.file)
+		pools, err := openFile(ctx, p.file)
 		if err != nil {
 			return nil, err
 		}
 		d.Write, d.Read, d.Records, d.Urgent, d.close = pools.Write, pools.Read, pools.Write, pools.Look, pools.Close
-		d.write, d.read = bun.NewDB(pools.Write, sqlitedialect.New()), bun.NewDB(pools.Read, sqlitedialect.New())
-		d.records, d.urgent = d.write, bun.NewDB(pools.Look, sqlitedialect.New())
 	}
 	d.turns = gate.New(gate.Options{Places: together, Queue: 4096})
 	return d, nil

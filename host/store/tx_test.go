@@ -21,7 +21,7 @@ func TestPortions(t *testing.T) {
 		{[]int64{16 * mb, 0, 16 * mb}, "[2 1]"},
 	} {
 		var got []int
-		for _, part := range portions(c.sizes, func(n int64) int64 { return n }) {
+		for _, part := range Portions(c.sizes, func(n int64) int64 { return n }) {
 			got = append(got, len(part))
 		}
 		if fmt.Sprint(got) != c.want {
@@ -30,13 +30,14 @@ func TestPortions(t *testing.T) {
 	}
 }
 
-func TestMarked(t *testing.T) {
-	for statement, want := range map[string]string{"SELECT 1": "SELECT 1", "(?, ?) = ?": "($1, $2) = $3"} {
-		if got := (&DB{kind: Postgres}).marked(statement); got != want {
-			t.Errorf("%s: %s", statement, got)
-		}
-		if got := (&DB{kind: SQLite}).marked(statement); got != statement {
-			t.Errorf("%s: %s", statement, got)
+func TestIsUUID(t *testing.T) {
+	for text, want := range map[string]bool{
+		"019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f": true, "019AA5F0-2B1C-7D3E-9F41-5A6B7C8D9E0F": true,
+		"": false, "019aa5f02b1c7d3e9f415a6b7c8d9e0f": false, "019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0g": false, "019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0": false,
+		"{19aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f": false, "019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e\x10f": false, "019aa5f0\r2b1c-7d3e-9f41-5a6b7c8d9e0f": false,
+	} {
+		if got := IsUUID(text); got != want {
+			t.Errorf("%q: got %v", text, got)
 		}
 	}
 }

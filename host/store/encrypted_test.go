@@ -1,9 +1,9 @@
-package postgres_test
+package store_test
 
 import (
 	"testing"
 
-	"openskill/host/store/postgres"
+	"openskill/host/store"
 )
 
 func TestUnencrypted(t *testing.T) {
@@ -24,7 +24,7 @@ func TestUnencrypted(t *testing.T) {
 		"postgres://db.example:port/x":                               false, // refused elsewhere
 		"postgres://user:secret@db.example/x?sslmode=disable&port=1": true,
 	} {
-		if got := postgres.Unencrypted(url); got != want {
+		if got := store.Unencrypted(url); got != want {
 			t.Errorf("%s: %v, want %v", url, got, want)
 		}
 	}

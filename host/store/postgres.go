@@ -1,6 +1,4 @@
-// Package postgres opens a PostgreSQL database with bounds on what a host may take of it
-// and wait for it.
-package postgres
+package store
 
 import (
 	"context"
@@ -13,11 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// Schema is where all tables are.
-const Schema = "agent"
+// pgSchema is where all tables are.
+const pgSchema = "agent"
 
-// Options are how a server is reached.
-type Options struct {
+// serverOptions are how a PostgreSQL server is reached.
+type serverOptions struct {
 	URL   string // postgres://…; what it says of statement_timeout and the like holds
 	Conns int    // most connections; 0: 10
 
@@ -28,31 +26,31 @@ type Options struct {
 	Patient bool
 }
 
-// ErrURL says that a URL cannot be read. What is wrong with it is not told, as its
+// errURL says that a URL cannot be read. What is wrong with it is not told, as its
 // password would be.
-var ErrURL = errors.New("postgres: the URL cannot be read")
+var errURL = errors.New("store: the URL cannot be read")
 
-// Open gives connections to the server, none of which is made yet.
-func Open(o Options) (*sql.DB, error) {
+// openServer gives connections to the server, none of which is made yet.
+func openServer(o serverOptions) (*sql.DB, error) {
 	c, err := pgx.ParseConfig(o.URL)
 	if err != nil {
-		return nil, ErrURL
+		return nil, errURL
 	}
-	set(c, "search_path", Schema, true) // tables are found without it, and those of no other schema
-	set(c, "application_name", "openskill", false)
-	set(c, "TimeZone", "UTC", true)
-	set(c, "default_transaction_isolation", "read committed", true) // who waited for a lock sees what was written meanwhile
+	setting(c, "search_path", pgSchema, true) // tables are found without it, and those of no other schema
+	setting(c, "application_name", "openskill", false)
+	setting(c, "TimeZone", "UTC", true)
+	setting(c, "default_transaction_isolation", "read committed", true) // who waited for a lock sees what was written meanwhile
 	// A plan that was made for an empty table would be kept while it grows.
-	set(c, "plan_cache_mode", "force_custom_plan", false)
+	setting(c, "plan_cache_mode", "force_custom_plan", false)
 	if !o.Patient {
-		set(c, "statement_timeout", "10s", false)
-		set(c, "lock_timeout", "5s", false)
+		setting(c, "statement_timeout", "10s", false)
+		setting(c, "lock_timeout", "5s", false)
 		// A host that hangs must not hold for others what it locked.
 		idle := "10s"
 		if o.Brief {
 			idle = "1s"
 		}
-		set(c, "idle_in_transaction_session_timeout", idle, false)
+		setting(c, "idle_in_transaction_session_timeout", idle, false)
 	}
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = 5 * time.Second
@@ -83,7 +81,7 @@ func waitForCommits(ctx context.Context, c *pgx.Conn) error {
 	return err
 }
 
-func set(c *pgx.ConnConfig, name, value string, always bool) {
+func setting(c *pgx.ConnConfig, name, value string, always bool) {
 	if _, ok := c.RuntimeParams[name]; !ok || always {
 		c.RuntimeParams[name] = value
 	}
@@ -92,9 +90,9 @@ func set(c *pgx.ConnConfig, name, value string, always bool) {
 // lockKey is the advisory lock of changes to the schema: "openskil" in ASCII.
 const lockKey = 0x6f70656e736b696c
 
-// Lock waits until no other process changes the schema, makes the schema if it is
+// lockSchema waits until no other process changes the schema, makes the schema if it is
 // missing, and gives what ends the lock.
-func Lock(ctx context.Context, db *sql.DB) (unlock func(), err error) {
+func lockSchema(ctx context.Context, db *sql.DB) (unlock func(), err error) {
 	c, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
@@ -109,15 +107,30 @@ func Lock(ctx context.Context, db *sql.DB) (unlock func(), err error) {
 		return nil, err
 	}
 	var missing bool
-	if err := c.QueryRowContext(ctx, "SELECT to_regnamespace($1) IS NULL", Schema).Scan(&missing); err != nil {
+	if err := c.QueryRowContext(ctx, "SELECT to_regnamespace($1) IS NULL", pgSchema).Scan(&missing); err != nil {
 		drop()
 		return nil, err
 	}
 	if missing {
-		if _, err := c.ExecContext(ctx, "CREATE SCHEMA "+Schema); err != nil {
+		if _, err := c.ExecContext(ctx, "CREATE SCHEMA "+pgSchema); err != nil {
 			drop()
 			return nil, err
 		}
 	}
 	return drop, nil
+}
+
+// connectListener makes one connection apart from the pool, for those who listen. The caller
+// closes it.
+func connectListener(ctx context.Context, url string) (*pgx.Conn, error) {
+	c, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, errURL
+	}
+	setting(c, "search_path", pgSchema, true)
+	setting(c, "application_name", "openskill listener", false)
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = 5 * time.Second
+	}
+	return pgx.ConnectConfig(ctx, c)
 }

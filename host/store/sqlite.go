@@ -1,6 +1,4 @@
-// Package sqlite opens a database in a file: one connection that writes, several that
-// read, and none that goes on with a file that is not there any more.
-package sqlite
+package store
 
 import (
 	"context"
@@ -19,25 +17,26 @@ import (
 
 // ErrMoved says that the file was moved, deleted or replaced by another one since the
 // connection was opened: what is written to it would be lost.
-var ErrMoved = errors.New("sqlite: the database's file is not there any more, or is another one")
+var ErrMoved = errors.New("store: the database's file is not there any more, or is another one")
 
-// Options are how a file is opened.
-type Options struct {
+// fileOptions are how a file of SQLite is opened.
+type fileOptions struct {
 	File    string        // its path; it and its folder are made where they are missing, for the owner alone
 	Full    bool          // each write waits until the disk has it (synchronous=FULL)
 	Busy    time.Duration // longest time that a statement waits for a lock; 0: half a second
 	Readers int           // most connections that read; 0: 4
 }
 
-// Pools are the connections to one file.
-type Pools struct {
+// pools are the connections to one file: one that writes, several that read, and none that
+// goes on with a file that is not there any more.
+type pools struct {
 	Write *sql.DB // one connection; its transactions take the lock when they begin
 	Read  *sql.DB // connections that cannot write
 	Look  *sql.DB // two more, for what every request waits for
 }
 
-// Open makes the file, if it is not there, and gives its connections.
-func Open(ctx context.Context, o Options) (*Pools, error) {
+// openFile makes the file, if it is not there, and gives its connections.
+func openFile(ctx context.Context, o fileOptions) (*pools, error) {
 	if o.Busy <= 0 {
 		o.Busy = 500 * time.Millisecond
 	}
@@ -52,7 +51,7 @@ func Open(ctx context.Context, o Options) (*Pools, error) {
 	if err := private(file); err != nil {
 		return nil, err
 	}
-	p := &Pools{Write: o.pool(false), Read: o.pool(true), Look: o.pool(true)}
+	p := &pools{Write: o.pool(false), Read: o.pool(true), Look: o.pool(true)}
 	p.Write.SetMaxOpenConns(1)
 	p.Read.SetMaxOpenConns(o.Readers)
 	p.Read.SetMaxIdleConns(o.Readers)
@@ -65,7 +64,7 @@ func Open(ctx context.Context, o Options) (*Pools, error) {
 }
 
 // Close closes the connections. It may be called twice.
-func (p *Pools) Close() error { return errors.Join(p.Read.Close(), p.Look.Close(), p.Write.Close()) }
+func (p *pools) Close() error { return errors.Join(p.Read.Close(), p.Look.Close(), p.Write.Close()) }
 
 // private makes the file for its owner alone. SQLite gives the files beside it (the log
 // and its index) the same mode.
@@ -86,7 +85,7 @@ func private(file string) error {
 		return err
 	}
 	if info.IsDir() {
-		return fmt.Errorf("sqlite: %s is a folder", filepath.Base(file))
+		return fmt.Errorf("store: %s is a folder", filepath.Base(file))
 	}
 	if m := info.Mode().Perm(); m&0o077 != 0 {
 		return f.Chmod(m &^ 0o077)
@@ -94,7 +93,7 @@ func private(file string) error {
 	return nil
 }
 
-func (o Options) pool(read bool) *sql.DB {
+func (o fileOptions) pool(read bool) *sql.DB {
 	synchronous := "NORMAL"
 	if o.Full {
 		synchronous = "FULL"
@@ -154,7 +153,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	whole, ok := under.(wholeConn)
 	if !ok {
-		return nil, errors.Join(errors.New("sqlite: the driver lacks what database/sql asks of it"), under.Close())
+		return nil, errors.Join(errors.New("store: the driver lacks what database/sql asks of it"), under.Close())
 	}
 	return &conn{wholeConn: whole, file: c.file, id: id}, nil
 }

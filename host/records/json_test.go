@@ -1,4 +1,4 @@
-package store
+package records
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ func TestJSONFits(t *testing.T) {
 		`1}`: false, `1,"b":2`: false, `}{`: false,
 		``: false, `{`: false, `"`: false, `"\`: false, `"\u00`: false, `1 2`: false, `nul`: false,
 	} {
-		if got := JSONFits([]byte(text)); got != want {
+		if got := jsonFits([]byte(text)); got != want {
 			t.Errorf("%.40s: got %v", text, got)
 		}
 	}
@@ -31,7 +31,7 @@ func FuzzJSONFits(f *testing.F) {
 	f.Add([]byte(`{"a": ["\u0000", -1.5e9, "\ud83d\ude00"]}`))
 	f.Add([]byte(`{"\\u0000": [[{}]], "b": -0.5}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if !JSONFits(raw) {
+		if !jsonFits(raw) {
 			return
 		}
 		in := json.NewDecoder(bytes.NewReader(raw))
@@ -56,16 +56,4 @@ func FuzzJSONFits(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestIsUUID(t *testing.T) {
-	for text, want := range map[string]bool{
-		"019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f": true, "019AA5F0-2B1C-7D3E-9F41-5A6B7C8D9E0F": true,
-		"": false, "019aa5f02b1c7d3e9f415a6b7c8d9e0f": false, "019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0g": false, "019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0": false,
-		"{19aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f": false, "019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e\x10f": false, "019aa5f0\r2b1c-7d3e-9f41-5a6b7c8d9e0f": false,
-	} {
-		if got := IsUUID(text); got != want {
-			t.Errorf("%q: got %v", text, got)
-		}
-	}
 }
