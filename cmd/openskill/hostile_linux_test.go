@@ -44,7 +44,7 @@ func TestHostileServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute")
 	}
-	o := selftest.Options{Slack: 5, Load: 3 * time.Second}
+	o := selftest.Options{OneTenant: true, Slack: 5, Load: 3 * time.Second}
 	if os.Getenv("OPENSKILL_TEST_HOSTILE") != "" {
 		o.Slack, o.Load = 1, time.Minute
 	}
@@ -94,7 +94,7 @@ func TestHostileServer(t *testing.T) {
 
 // hostileServer starts the server, with a planted data folder and a canary of its own: a
 // process for each skill, so that the canary shares none with the cases.
-func hostileServer(t *testing.T, dir, state string) *selftest.Remote {
+func hostileServer(t *testing.T, dir, state string) *remoteTarget {
 	t.Helper()
 	data, skills := filepath.Join(dir, "data"), filepath.Join(dir, "skills")
 	own := hostile.Canary()
@@ -129,7 +129,7 @@ func hostileServer(t *testing.T, dir, state string) *selftest.Remote {
 	if err != nil || !ok {
 		t.Fatalf("%q, %v", line, err)
 	}
-	return &selftest.Remote{
+	return &remoteTarget{
 		URL: url, Data: data, Hidden: []string{dir, strings.TrimSpace(hostile.SecretText)}, Own: map[skill.ID]bool{own.ID: true},
 		Client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: time.Minute},
 		Tree:   selftest.Tree{PID: cmd.Process.Pid},
@@ -138,7 +138,7 @@ func hostileServer(t *testing.T, dir, state string) *selftest.Remote {
 
 // warmPython has the interpreter compiled before anything is measured, unless an earlier
 // test did, and says why it cannot be had; "" where it is ready.
-func warmPython(t *testing.T, remote *selftest.Remote) string {
+func warmPython(t *testing.T, remote *remoteTarget) string {
 	t.Helper()
 	for _, c := range hostile.All() {
 		if c.Needs != skill.WasmPython {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 	"openskill/examples/hostile"
 	"openskill/host/app/selftest"
+	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )
 
@@ -70,7 +72,11 @@ func killHosts(ctx context.Context, exe string) (d selftest.Durability, err erro
 		}()
 		for i := 0; ; i++ {
 			u := hostile.Harmful(fmt.Sprintf("kill %d %d", n, i), time.Second)
-			if _, err := h.remote.Add(ctx, "", u); err != nil {
+			_, err := h.client.Upload(ctx, &client.Upload{Archive: u.Archive, Module: u.Module, Manifest: u.Manifest})
+			if err == nil {
+				_, err = h.client.Enable(ctx, u.ID, "")
+			}
+			if err != nil {
 				if i == 0 {
 					close(began) // it takes none, which shows below
 				}
@@ -93,7 +99,7 @@ func killHosts(ctx context.Context, exe string) (d selftest.Durability, err erro
 // aHost is a host in a process of its own.
 type aHost struct {
 	cmd    *exec.Cmd
-	remote *selftest.Remote
+	client *client.Client
 }
 
 func startHost(ctx context.Context, exe, dir, skills string) (*aHost, error) {
@@ -117,15 +123,19 @@ func startHost(ctx context.Context, exe, dir, skills string) (*aHost, error) {
 		return nil, errors.Join(fmt.Errorf("a host did not start: %w", err), cmd.Process.Kill(), cmd.Wait())
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
-	return &aHost{cmd: cmd, remote: &selftest.Remote{URL: url, Tree: selftest.Tree{PID: cmd.Process.Pid}}}, nil
+	c, err := client.New(url, nil)
+	return &aHost{cmd: cmd, client: c}, err
 }
 
 // look counts the acknowledged uploads that are not there, and versions that are there
 // and do not answer.
 func (h *aHost) look(ctx context.Context, acknowledged map[skill.ID]bool) (lost, half int, err error) {
-	there, err := h.remote.IDs(ctx)
-	if err != nil {
-		return 0, 0, err
+	there := map[skill.ID]bool{}
+	for d, err := range h.client.Skills(ctx) {
+		if err != nil {
+			return 0, 0, err
+		}
+		there[d.ID] = true
 	}
 	for id := range acknowledged {
 		if !there[id] {
@@ -134,11 +144,11 @@ func (h *aHost) look(ctx context.Context, acknowledged map[skill.ID]bool) (lost,
 	}
 	for id := range there {
 		// One that was not acknowledged may be there, disabled, but whole.
-		if err := h.remote.Enable(ctx, id); err != nil {
+		if _, err := h.client.Enable(ctx, id, ""); err != nil {
 			half++
 			continue
 		}
-		if r := h.remote.Invoke(ctx, "", id, hostile.HarmOf(hostile.Harmless)); !r.Success {
+		if r, err := h.client.Invoke(ctx, id, json.RawMessage(hostile.HarmOf(hostile.Harmless))); err != nil || !r.Success {
 			half++
 		}
 	}

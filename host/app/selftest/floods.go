@@ -189,7 +189,7 @@ func (r *run) connectionFlood(ctx context.Context, row *Row) {
 	const many = 4200
 	r.atOnce = 32 // as above
 	u := hostile.Harmful("slow upload", time.Second)
-	form, contentType, err := encode(u)
+	form, contentType, err := Encode(u)
 	if err != nil {
 		row.fault("the upload cannot be written: %v", err)
 		return

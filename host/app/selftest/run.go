@@ -16,11 +16,12 @@ import (
 
 // Options of a run; zero fields mean the defaults.
 type Options struct {
-	Cases  []hostile.Case // nil: all of the corpus
-	Filter string         // text that the name of a row must hold, without regard to case; "": all rows
-	Load   time.Duration  // how long eight hostile calls go on at once; 0: 15 s
-	Memory uint64         // bytes of a run whose manifest says nothing; 0: 256 MiB
-	Slack  float64        // factor of every bound on time, for machines that do other work; 0: 1
+	Cases     []hostile.Case // nil: all of the corpus
+	Filter    string         // text that the name of a row must hold, without regard to case; "": all rows
+	Load      time.Duration  // how long eight hostile calls go on at once; 0: 15 s
+	Memory    uint64         // bytes of a run whose manifest says nothing; 0: 256 MiB
+	OneTenant bool           // all callers of the host are one tenant
+	Slack     float64        // factor of every bound on time, for machines that do other work; 0: 1
 
 	// Protections are rows of their own, asked for when the canary has answered; one
 	// that is off fails. nil: none.
