@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -305,7 +305,7 @@ func TestSchemasAgreeWithTheTable(t *testing.T) {
 			if c.Input == nil {
 				continue
 			}
-			err := sk.CheckInput(value(t, c.Input), schema.MaxSteps)
+			err := sk.CheckInput(value(t, c.Input), manifest.MaxSteps)
 			switch {
 			case c.Want != nil && err != nil:
 				t.Errorf("%s: %q succeeds and yet its input does not fit the schema: %v", id, c.Name, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/catalogue/manifest"
-	"openskill/host/catalogue/manifest/safeyaml"
+	"openskill/internal/safeyaml"
 )
 
 const good = "---\nname: demo\ndescription: Does things.\n---\n\nDo it.\n"

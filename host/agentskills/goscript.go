@@ -9,7 +9,7 @@ import (
 	"reflect"
 	"strings"
 
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/catalogue/manifest"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
@@ -19,7 +19,7 @@ type GoScript struct {
 	info    skill.AgentFile
 	err     error // what is wrong with the function
 	params  *params
-	checked *schema.Schema // of params
+	checked *manifest.Schema // of params
 	call    func(ctx context.Context, arg []byte) (any, error)
 }
 
@@ -80,7 +80,7 @@ func newScript(name, description string, f reflect.Value) *GoScript {
 		}
 		s.info.Parameters = s.params.schema
 	}
-	checked, problems := schema.Compile(s.info.Parameters)
+	checked, problems := manifest.CompileSchema(s.info.Parameters)
 	if len(problems) > 0 {
 		s.err = problems[0]
 		return s
@@ -160,7 +160,7 @@ func (s *GoScript) check(object []byte) (json.RawMessage, error) {
 			}
 		}
 	}
-	if faults := s.checked.Check(value, schema.MaxSteps); faults != nil && faults.Total > 0 {
+	if faults := s.checked.Check(value, manifest.MaxSteps); faults != nil && faults.Total > 0 {
 		return nil, wrong(faults.Summary(), map[string]any{"fields": faults.Fields})
 	}
 	b, err := json.Marshal(value)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -335,16 +335,16 @@ func TestToolSchemas(t *testing.T) {
 		ToolRun: `{"skill_name": "unit-converter", "script_file": "convert.py", "args": {"value": 1}, "input": "x"}`,
 	}
 	for _, tool := range list {
-		in, problems := schema.Compile(tool.InputSchema)
-		out, more := schema.Compile(tool.OutputSchema)
+		in, problems := manifest.CompileSchema(tool.InputSchema)
+		out, more := manifest.CompileSchema(tool.OutputSchema)
 		if len(problems)+len(more) > 0 {
 			t.Errorf("%s: %v %v", tool.Name, problems, more)
 			continue
 		}
-		if f := in.Check(value(t, []byte(calls[tool.Name])), schema.MaxSteps); f != nil && f.Total > 0 {
+		if f := in.Check(value(t, []byte(calls[tool.Name])), manifest.MaxSteps); f != nil && f.Total > 0 {
 			t.Errorf("%s: %s", tool.Name, f.Summary())
 		}
-		if f := out.Check(value(t, call(t, p, tool.Name, calls[tool.Name]).Data), schema.MaxSteps); f != nil && f.Total > 0 {
+		if f := out.Check(value(t, call(t, p, tool.Name, calls[tool.Name]).Data), manifest.MaxSteps); f != nil && f.Total > 0 {
 			t.Errorf("%s gives what it does not say: %s", tool.Name, f.Summary())
 		}
 		if len(tool.Description) > 1024 || tool.ReadOnly == (tool.Name == ToolRun) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -145,7 +145,7 @@ func TestREQ008NoSuchSkill(t *testing.T) {
 func TestREQ009RunSkillScriptIsATool(t *testing.T) {
 	t.Parallel()
 	p := provide(t, source(t, nil, withPDF(t)), &Options{ScriptRunner: printed})
-	s, problems := schema.Compile(toolNamed(t, p, "run_skill_script").InputSchema)
+	s, problems := manifest.CompileSchema(toolNamed(t, p, "run_skill_script").InputSchema)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -154,7 +154,7 @@ func TestREQ009RunSkillScriptIsATool(t *testing.T) {
 		`{"skill_name": "pdf-processing", "script_file": "analyze.py", "args": {"file": "a.pdf"}}`,
 		`{"skill_name": "pdf-processing", "script_file": "analyze.py"}`,
 	} {
-		if f := s.Check(value(t, []byte(args)), schema.MaxSteps); f != nil && f.Total > 0 {
+		if f := s.Check(value(t, []byte(args)), manifest.MaxSteps); f != nil && f.Total > 0 {
 			t.Errorf("%s: %s", args, f.Summary())
 		}
 		if r := call(t, p, "run_skill_script", args); !r.Success {
@@ -199,7 +199,7 @@ func TestREQ016APartOfItsOwn(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	allowed := map[string]bool{
-		"openskill/host/catalogue/manifest": true, "openskill/host/catalogue/manifest/safeyaml": true, "openskill/host/catalogue/manifest/schema": true,
+		"openskill/host/catalogue/manifest": true, "openskill/internal/safeyaml": true,
 		"openskill/internal/suggest": true, "openskill/internal/strictjson": true, "openskill/sdk/skill": true,
 	}
 	got := map[string]bool{}

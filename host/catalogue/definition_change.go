@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"openskill/host/catalogue/manifest"
-	"openskill/host/catalogue/manifest/safeyaml"
+	"openskill/internal/safeyaml"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )

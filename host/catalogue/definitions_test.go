@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/catalogue/manifest"
-	"openskill/host/catalogue/manifest/schema"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
@@ -251,11 +250,11 @@ func TestCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantsSkills(t, "with its script", shown(c), `echo "Echoes." 0 true`, `made "Made 😀 here." 0 true`)
-	if m, err := c.Now().Get("made", ""); err != nil || m.CheckInput(map[string]any{"n": "x"}, schema.MaxSteps) == nil || m.Primary.Kind != skill.CLIPython {
+	if m, err := c.Now().Get("made", ""); err != nil || m.CheckInput(map[string]any{"n": "x"}, manifest.MaxSteps) == nil || m.Primary.Kind != skill.CLIPython {
 		t.Errorf("%+v, %v", m, err)
 	}
 
-	if m, err := s.mustStart().Now().Get("made", ""); err != nil || m.CheckInput(map[string]any{"n": "x"}, schema.MaxSteps) == nil || m.Descriptor.Description == "" {
+	if m, err := s.mustStart().Now().Get("made", ""); err != nil || m.CheckInput(map[string]any{"n": "x"}, manifest.MaxSteps) == nil || m.Descriptor.Description == "" {
 		t.Errorf("after a restart: %+v, %v", m, err)
 	}
 	// A script that was there before its definition.

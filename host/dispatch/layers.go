@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"openskill/host/catalogue/manifest"
-	"openskill/host/catalogue/manifest/schema"
 	"openskill/host/dispatch/grants"
 	"openskill/host/internal/gate"
 	"openskill/host/internal/lease"
@@ -115,9 +114,9 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 			Message: fmt.Sprintf("the input is too large: %d bytes, the limit is %d", len(in), d.o.MaxInput),
 		}
 	}
-	steps := schema.FewSteps
+	steps := manifest.FewSteps
 	heavy := func() (leave func(), err error) {
-		steps = schema.MaxSteps
+		steps = manifest.MaxSteps
 		if leave, err = d.checks.Enter(ctx, c.principal.Tenant); err != nil {
 			err = gate.Refusal(err, "dispatch.check", "too many large inputs are being validated")
 		}
@@ -146,7 +145,7 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 		}
 	}
 	err = c.skill.CheckInput(value, steps)
-	if errors.Is(err, manifest.ErrSteps) && steps < schema.MaxSteps {
+	if errors.Is(err, manifest.ErrSteps) && steps < manifest.MaxSteps {
 		leave, full := heavy()
 		if full != nil {
 			return full

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"openskill/host/catalogue/manifest/safeyaml"
+	"openskill/internal/safeyaml"
 	"openskill/sdk/skill"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/catalogue/manifest"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )
@@ -49,7 +49,7 @@ func asItIs(s string) bool {
 // keywords that there are, so that nothing else can be said in it. One that is too long
 // loses its descriptions; and what is then too long, or no schema, is that of any object.
 func schemaOf(raw json.RawMessage) json.RawMessage {
-	if len(raw) > 2*schema.MaxBytes {
+	if len(raw) > 2*manifest.MaxSchemaBytes {
 		return anyObject
 	}
 	o, err := ordered.DecodeObject(raw)
@@ -148,7 +148,7 @@ func (b builder) value(m *ordered.Member, required []string, depth int) (any, bo
 		return list, len(list) > 0 && !b.bare
 	case ofText:
 		s, ok := m.Value.(string)
-		return s, ok && asItIs(s) && (m.Key != "format" || s != schema.DataPath) // which is the host's own
+		return s, ok && asItIs(s) && (m.Key != "format" || s != manifest.DataPath) // which is the host's own
 	case ofRef:
 		s, _ := m.Value.(string)
 		return s, strings.HasPrefix(s, "#") && asItIs(s)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/catalogue/manifest"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )
@@ -45,7 +45,7 @@ func TestG01Descriptors(t *testing.T) {
 		if anyMark.MatchString(got) || strings.Contains(got, `:"obey`) || strings.Contains(got, `"ignore`) || tool.OutputSchema != nil {
 			t.Errorf("%s shows what it must not:\n%s", name, got)
 		}
-		if _, problems := schema.Compile(tool.InputSchema); len(problems) > 0 {
+		if _, problems := manifest.CompileSchema(tool.InputSchema); len(problems) > 0 {
 			t.Errorf("%s is no schema any more: %v", name, problems[0])
 		}
 		to.Files = append(to.Files, f, txtar.File{Name: name + ".txt", Data: []byte(got)})

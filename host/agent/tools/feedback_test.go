@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/catalogue/manifest"
 	"openskill/internal/ordered"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
@@ -29,7 +29,7 @@ const converts = `{
 
 // What a model is told of each mistake, by the words of the schema's own check.
 func TestSuggestions(t *testing.T) {
-	compiled, problems := schema.Compile([]byte(converts))
+	compiled, problems := manifest.CompileSchema([]byte(converts))
 	if len(problems) > 0 {
 		t.Fatal(problems[0])
 	}
@@ -68,7 +68,7 @@ func TestSuggestions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		faults := compiled.Check(v, schema.MaxSteps)
+		faults := compiled.Check(v, manifest.MaxSteps)
 		if faults == nil {
 			t.Errorf("%s: nothing is wrong", name)
 			continue

@@ -35,7 +35,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/catalogue/manifest"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )
@@ -158,7 +158,7 @@ func cleanSchema(o *ordered.Object, depth int) {
 	if _, err := regexp.Compile(o.Text("pattern")); err != nil { // of another language
 		o.Delete("pattern")
 	}
-	if o.Text("format") == schema.DataPath { // the host's own
+	if o.Text("format") == manifest.DataPath { // the host's own
 		o.Delete("format")
 	}
 	eachSchema(o, func(s *ordered.Object) *ordered.Object {

@@ -15,7 +15,6 @@ import (
 
 	"openskill/host/agent/tools"
 	"openskill/host/catalogue/manifest"
-	"openskill/host/catalogue/manifest/schema"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )
@@ -112,7 +111,7 @@ func inner(t *testing.T, v any) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, errs := schema.Compile(b); len(errs) > 0 {
+			if _, errs := manifest.CompileSchema(b); len(errs) > 0 {
 				t.Errorf("not a schema: %v\n%s", errs[0], b)
 			}
 			if o.Text("description") != "d" {

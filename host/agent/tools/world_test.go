@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/catalogue/manifest"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
@@ -30,7 +30,7 @@ func (d *door) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *
 	d.mu.Unlock()
 	meta := skill.Meta{ExecutionID: "e-1", Runner: skill.WasmWASI}
 	if s := d.schemas[r.SkillID]; s != "" {
-		compiled, problems := schema.Compile([]byte(s))
+		compiled, problems := manifest.CompileSchema([]byte(s))
 		if len(problems) > 0 {
 			panic(problems[0])
 		}
@@ -38,7 +38,7 @@ func (d *door) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *
 		if err != nil {
 			return skill.Failure(r.SkillID, r.TraceID, meta, &skill.Error{Code: skill.InvalidArgument, Message: err.Error()})
 		}
-		if f := compiled.Check(v, schema.MaxSteps); f != nil {
+		if f := compiled.Check(v, manifest.MaxSteps); f != nil {
 			details := map[string]any{"fields": f.Fields}
 			if f.Total > len(f.Fields) {
 				details["total"] = f.Total

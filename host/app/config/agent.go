@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"openskill/host/agent/llm"
-	"openskill/host/catalogue/manifest/safeyaml"
+	"openskill/internal/safeyaml"
 	"openskill/sdk/skill"
 )
 

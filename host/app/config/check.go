@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"openskill/host/agent/llm"
-	"openskill/host/catalogue/manifest/safeyaml"
 	"openskill/host/dispatch/grants"
+	"openskill/internal/safeyaml"
 	"openskill/sdk/skill"
 )
 

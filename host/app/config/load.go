@@ -17,7 +17,7 @@ import (
 	"github.com/joho/godotenv"
 	"gopkg.in/yaml.v3"
 
-	"openskill/host/catalogue/manifest/safeyaml"
+	"openskill/internal/safeyaml"
 	"openskill/sdk/skill"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"openskill/host/catalogue/manifest/safeyaml"
+	"openskill/internal/safeyaml"
 	"openskill/sdk/skill"
 )
 

@@ -7,8 +7,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"openskill/host/catalogue/manifest/safeyaml"
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/internal/safeyaml"
 )
 
 // field is a schema as text, which compiles.
@@ -36,7 +35,7 @@ func (p *parser) schema(n *yaml.Node, what string) *field {
 	if len(problems) > 0 {
 		return nil
 	}
-	compiled, errs := schema.Compile(text)
+	compiled, errs := CompileSchema(text)
 	for _, e := range errs {
 		p.report(lineAt(n, e.Pointer), "%s%s: %s", what, e.Pointer, e.Message)
 	}

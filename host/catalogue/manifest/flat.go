@@ -9,7 +9,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"openskill/host/catalogue/manifest/safeyaml"
+	"openskill/internal/safeyaml"
 	"openskill/sdk/skill"
 )
 

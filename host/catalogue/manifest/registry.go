@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"openskill/host/catalogue/manifest/safeyaml"
 	"openskill/internal/digest"
+	"openskill/internal/safeyaml"
 	"openskill/sdk/skill"
 )
 

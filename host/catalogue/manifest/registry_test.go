@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/catalogue/manifest/schema"
 	"openskill/sdk/skill"
 )
 
@@ -431,7 +430,7 @@ func TestListAndScripts(t *testing.T) {
 	if s.Primary.Entry != "voc_search.py" || s.Folder != scripts || !s.Permissions.Data {
 		t.Errorf("got %+v", s)
 	}
-	if err := s.CheckInput(map[string]any{"top_k": json.Number("21")}, schema.MaxSteps); skill.CodeOf(err) != skill.InvalidArgument {
+	if err := s.CheckInput(map[string]any{"top_k": json.Number("21")}, MaxSteps); skill.CodeOf(err) != skill.InvalidArgument {
 		t.Errorf("the schema of the list is not used: %v", err)
 	}
 	problems := fmt.Sprint(r.Problems())
@@ -470,7 +469,7 @@ func TestCheckInput(t *testing.T) {
 		"path and more":  {map[string]any{"root_dir": "../x"}, skill.ForbiddenPath, "/numbers"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := s.CheckInput(c.input, schema.MaxSteps)
+			err := s.CheckInput(c.input, MaxSteps)
 			if got := skill.CodeOf(err); got != c.want {
 				t.Fatalf("code %q, want %q", got, c.want)
 			}
@@ -481,7 +480,7 @@ func TestCheckInput(t *testing.T) {
 			if !errors.As(err, &e) {
 				t.Fatal(err)
 			}
-			fields, _ := e.Details["fields"].([]schema.Field)
+			fields, _ := e.Details["fields"].([]Field)
 			for _, f := range fields {
 				if f.Field == c.field && f.Problem != "" {
 					return
@@ -508,7 +507,7 @@ func TestRefusesFieldsInAnotherCase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for given, refused := range map[string]bool{"sink": false, "Sink": false, "other": false, "SINK": true, "\u017fink": true, "sin\u212a": true} {
-		err := s.CheckInput(map[string]any{given: "x"}, schema.MaxSteps)
+		err := s.CheckInput(map[string]any{given: "x"}, MaxSteps)
 		if (skill.CodeOf(err) == skill.InvalidArgument) != refused {
 			t.Errorf("%s: %v", given, err)
 		}

@@ -13,8 +13,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"openskill/host/catalogue/manifest/safeyaml"
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/internal/safeyaml"
 	"openskill/sdk/skill"
 )
 
@@ -48,7 +47,7 @@ func (r *relaxed) keys(p *parser, known map[string]func(*yaml.Node), required []
 		if !p.text(n, "allowed_root", &s) {
 			return
 		}
-		if r.root = path.Clean(s); !schema.InData(s) {
+		if r.root = path.Clean(s); !InData(s) {
 			p.report(n.Line, "allowed_root %s must be ./data or a folder below it: it narrows the data folder, which the operator sets with OPENSKILL_ALLOWED_ROOT", safeyaml.Quote(s))
 		}
 	}

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"openskill/host/catalogue/manifest/schema"
 	"openskill/host/internal/cache"
 	"openskill/sdk/skill"
 )
@@ -22,11 +21,11 @@ type Schemas struct{ kept *cache.Cache }
 func NewSchemas() *Schemas { return &Schemas{cache.New(memoryOfSchemas)} }
 
 // of is a schema of a tenant, compiled.
-func (s *Schemas) of(tenant string, f *field) (*schema.Schema, error) {
+func (s *Schemas) of(tenant string, f *field) (*Schema, error) {
 	if compiled := s.has(tenant, f); compiled != nil {
 		return compiled, nil
 	}
-	compiled, problems := schema.Compile(f.text)
+	compiled, problems := CompileSchema(f.text)
 	if len(problems) > 0 { // it compiled when it was read; fail closed
 		return nil, &skill.Error{Op: "registry.Schemas", Code: skill.Internal, Message: "the schema of the skill cannot be compiled", Err: problems[0]}
 	}
@@ -40,12 +39,12 @@ func (s *Schemas) of(tenant string, f *field) (*schema.Schema, error) {
 type revision struct{}
 
 // has is a schema that is compiled; nil: it is not.
-func (s *Schemas) has(tenant string, f *field) *schema.Schema {
+func (s *Schemas) has(tenant string, f *field) *Schema {
 	if s == nil {
 		return nil
 	}
 	v, _ := s.kept.Get(tenant, f.sum, revision{})
-	compiled, _ := v.(*schema.Schema) // all are
+	compiled, _ := v.(*Schema) // all are
 	return compiled
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/catalogue/manifest/schema"
 	"openskill/host/internal/cache"
 	"openskill/sdk/skill"
 )
@@ -48,7 +47,7 @@ func TestCompiledSchemasHaveABound(t *testing.T) {
 		}
 	}
 	for _, s := range skills {
-		if err := s.CheckInput(map[string]any{"a": "b"}, schema.MaxSteps); err != nil {
+		if err := s.CheckInput(map[string]any{"a": "b"}, MaxSteps); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.CheckOutput(map[string]any{}); err != nil {
@@ -68,9 +67,9 @@ func TestSchemasAreCompiledOnce(t *testing.T) {
 	if !s.SlowToCheck() {
 		t.Error("a large schema that is not compiled is not slow to check")
 	}
-	check := func(s *Skill) *schema.Schema {
+	check := func(s *Skill) *Schema {
 		t.Helper()
-		if err := s.CheckInput(map[string]any{}, schema.MaxSteps); err != nil {
+		if err := s.CheckInput(map[string]any{}, MaxSteps); err != nil {
 			t.Fatal(err)
 		}
 		return kept.has(s.Owner, s.input)

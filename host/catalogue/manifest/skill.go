@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode"
 
-	"openskill/host/catalogue/manifest/schema"
 	"openskill/sdk/skill"
 )
 
@@ -56,14 +55,14 @@ var anyObject = json.RawMessage(`{"type":"object"}`)
 
 // CheckInput reports what is wrong with the input of a call, as an *skill.Error
 // with the code INVALID_ARGUMENT, or FORBIDDEN_PATH where a field of the format
-// [schema.DataPath] leaves the data folder. Details hold {"fields": […]}, and
+// [DataPath] leaves the data folder. Details hold {"fields": […]}, and
 // "total" where there are more than are listed. The numbers in value are
 // json.Number, with bounded exponents. A check that would take more steps is such an
 // error too, and wraps [ErrSteps].
 func (s *Skill) CheckInput(value any, steps int) error {
 	object, ok := value.(map[string]any)
 	if !ok {
-		return s.fault(skill.InvalidArgument, &schema.Faults{Total: 1, Fields: []schema.Field{{
+		return s.fault(skill.InvalidArgument, &Faults{Total: 1, Fields: []Field{{
 			Problem: "is not an object", Expected: "a JSON object with the fields of the skill's input_schema",
 		}}})
 	}
@@ -76,7 +75,7 @@ func (s *Skill) CheckInput(value any, steps int) error {
 	}
 	faults := compiled.Check(value, steps)
 	if faults == nil {
-		faults = &schema.Faults{}
+		faults = &Faults{}
 	}
 	s.twins(object, faults)
 	switch {
@@ -91,7 +90,7 @@ func (s *Skill) CheckInput(value any, steps int) error {
 // twins refuses a field that the schema does not declare and that differs from a
 // declared one only in case. Some guests match names without case, and would take
 // the undeclared, unchecked field for the declared one.
-func (s *Skill) twins(object map[string]any, faults *schema.Faults) {
+func (s *Skill) twins(object map[string]any, faults *Faults) {
 	if len(object) == 0 {
 		return
 	}
@@ -105,8 +104,8 @@ func (s *Skill) twins(object map[string]any, faults *schema.Faults) {
 			continue
 		}
 		faults.Total++
-		if len(faults.Fields) < schema.MaxFields {
-			faults.Fields = append(faults.Fields, schema.Field{
+		if len(faults.Fields) < MaxFields {
+			faults.Fields = append(faults.Fields, Field{
 				Field: skill.CleanText("/"+given, 200), Problem: "is not known", Expected: "the name written as " + name,
 			})
 		}
@@ -127,7 +126,7 @@ func folded(name string) string {
 // ErrSteps is why a check ended that would take more steps than it may.
 var ErrSteps = errors.New("the check takes too many steps")
 
-func (s *Skill) fault(code skill.Code, faults *schema.Faults) error {
+func (s *Skill) fault(code skill.Code, faults *Faults) error {
 	var why error
 	if faults.Over {
 		why = ErrSteps
@@ -156,7 +155,7 @@ func (s *Skill) CheckOutput(value any) error {
 	if err != nil {
 		return err
 	}
-	faults := compiled.Check(value, schema.MaxSteps)
+	faults := compiled.Check(value, MaxSteps)
 	if faults == nil {
 		return nil
 	}

@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"openskill/host/catalogue/manifest/safeyaml"
+	"openskill/internal/safeyaml"
 	"openskill/sdk/skill"
 )
 

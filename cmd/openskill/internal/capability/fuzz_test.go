@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"openskill/cmd/openskill/internal/capability"
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/catalogue/manifest"
 	"openskill/host/pysource"
 	"openskill/sdk/skill"
 )
@@ -74,7 +74,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		if made != nil {
 			for _, s := range [][]byte{made.Function.Input, made.Function.Output} {
-				if _, errs := schema.Compile(s); len(errs) > 0 {
+				if _, errs := manifest.CompileSchema(s); len(errs) > 0 {
 					t.Errorf("%s: %v", s, errs[0])
 				}
 			}

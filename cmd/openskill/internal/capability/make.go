@@ -18,7 +18,7 @@ import (
 	"unicode"
 
 	"openskill/host/agent/tools"
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/catalogue/manifest"
 	"openskill/host/pysource"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
@@ -92,10 +92,10 @@ func (mk *Maker) Make(ctx context.Context, s *Source) (*Skill, []Problem, error)
 		return nil, in(s.File, []Problem{at(f.Line, problem)}), nil
 	}
 	f.Input = tools.Schema(f.Input) // what was declared is cleaned too
-	if _, errs := schema.Compile(f.Input); len(errs) > 0 {
+	if _, errs := manifest.CompileSchema(f.Input); len(errs) > 0 {
 		return nil, in(s.File, []Problem{at(f.Line, "the parameters of "+f.Name+" make no schema that is accepted: "+errs[0].Error())}), nil
 	}
-	if _, errs := schema.Compile(f.Output); len(errs) > 0 {
+	if _, errs := manifest.CompileSchema(f.Output); len(errs) > 0 {
 		f.Output = json.RawMessage(`{"type":"object"}`)
 	}
 	out := &Skill{ID: id, Function: f, Files: map[string][]byte{}}

@@ -13,7 +13,6 @@ import (
 
 	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/catalogue/manifest"
-	"openskill/host/catalogue/manifest/schema"
 	"openskill/plugins/python/runtimes"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
@@ -57,7 +56,7 @@ func loaded(t *testing.T, dir string, id skill.ID) *manifest.Skill {
 // call runs a skill as the door does: its input and its data are held to the schemas.
 func call(t *testing.T, s *manifest.Skill, input string) (data string, said *skill.ResultError) {
 	t.Helper()
-	if err := s.CheckInput(value(t, input), schema.MaxSteps); err != nil {
+	if err := s.CheckInput(value(t, input), manifest.MaxSteps); err != nil {
 		var e *skill.Error
 		errors.As(err, &e)
 		return "", &skill.ResultError{Code: e.Code, Message: e.Message}

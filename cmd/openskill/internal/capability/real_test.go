@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"openskill/cmd/openskill/internal/capability"
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/catalogue/manifest"
 	"openskill/host/pysource"
 )
 
@@ -116,7 +116,7 @@ func TestRealCode(t *testing.T) {
 			if s.Partial {
 				partial++
 			}
-			if _, errs := schema.Compile(s.Input); len(errs) > 0 {
+			if _, errs := manifest.CompileSchema(s.Input); len(errs) > 0 {
 				t.Errorf("%s: the parser: %v\n%s", path, errs[0], s.Input)
 			}
 		}
@@ -137,7 +137,7 @@ func TestRealCode(t *testing.T) {
 			}
 			made++
 			for _, s := range [][]byte{f.Input, f.Output} {
-				if _, errs := schema.Compile(s); len(errs) > 0 {
+				if _, errs := manifest.CompileSchema(s); len(errs) > 0 {
 					t.Errorf("%s: %s: %v\n%s", path, name, errs[0], s)
 				}
 			}

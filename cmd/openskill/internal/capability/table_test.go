@@ -16,7 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"openskill/cmd/openskill/internal/capability"
-	"openskill/host/catalogue/manifest/schema"
+	"openskill/host/catalogue/manifest"
 	"openskill/internal/ordered"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
@@ -120,7 +120,7 @@ func shown(t *testing.T, f *capability.Function, problems []capability.Problem) 
 	for _, n := range f.Notes {
 		fmt.Fprintf(&b, "note: %s\n", n)
 	}
-	if _, errs := schema.Compile(f.Output); len(errs) > 0 {
+	if _, errs := manifest.CompileSchema(f.Output); len(errs) > 0 {
 		t.Errorf("the schema of the result is not accepted: %v", errs[0])
 	}
 	return b.String()
@@ -128,7 +128,7 @@ func shown(t *testing.T, f *capability.Function, problems []capability.Problem) 
 
 func schemaLines(t *testing.T, b *strings.Builder, input json.RawMessage) {
 	t.Helper()
-	if _, errs := schema.Compile(input); len(errs) > 0 {
+	if _, errs := manifest.CompileSchema(input); len(errs) > 0 {
 		t.Errorf("the schema is not accepted: %v\n%s", errs[0], input)
 	}
 	s, err := ordered.DecodeObject(input)

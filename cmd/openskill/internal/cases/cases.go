@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"openskill/host/catalogue/manifest/safeyaml"
+	"openskill/internal/safeyaml"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )

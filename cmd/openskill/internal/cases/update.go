@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"reflect"
 
-	"openskill/host/catalogue/manifest/safeyaml"
+	"openskill/cmd/openskill/internal/yamledit"
+	"openskill/internal/safeyaml"
 	"openskill/sdk/skill"
 )
 
@@ -79,7 +80,7 @@ func Write(src []byte, now Case) ([]byte, error) {
 			return nil, err
 		}
 	}
-	out, err := safeyaml.Set(src, []any{at, old}, key, value)
+	out, err := yamledit.Set(src, []any{at, old}, key, value)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"openskill/host/catalogue/manifest/safeyaml"
+	"openskill/internal/safeyaml"
 )
 
 // Case is one command line.

@@ -1,4 +1,4 @@
-package schema
+package manifest
 
 import (
 	"fmt"
@@ -20,9 +20,9 @@ func many(n int, part string) string {
 func largest(t *testing.T, shape, part string) *Schema {
 	t.Helper()
 	var found *Schema
-	for low, high := 0, MaxBytes; low < high-1; {
+	for low, high := 0, MaxSchemaBytes; low < high-1; {
 		n := (low + high) / 2
-		if s, problems := Compile([]byte(strings.Replace(shape, "*", many(n, part), 1))); problems == nil {
+		if s, problems := CompileSchema([]byte(strings.Replace(shape, "*", many(n, part), 1))); problems == nil {
 			low, found = n, s
 		} else {
 			high = n
@@ -80,7 +80,7 @@ func TestCompiledSchemasAreAsLargeAsTheySay(t *testing.T) {
 			}
 			got := heap() - before
 			t.Logf("%d kB are taken of %d", got>>10, s.Size()>>10)
-			if got > s.Size() || s.Size() > maxIdle*MaxSize {
+			if got > s.Size() || s.Size() > maxIdle*MaxSchemaSize {
 				t.Errorf("%d bytes are taken; %d are told", got, s.Size())
 			}
 			runtime.KeepAlive(s)
@@ -93,12 +93,12 @@ func TestRefusesSchemasThatAreLargeCompiled(t *testing.T) {
 		`{"anyOf":[` + many(9800, `{}`) + `]}`,
 		`{"properties":{"` + strings.Repeat("n", 15<<10) + `":{"anyOf":[` + many(5000, `{}`) + `]}}}`,
 	} {
-		_, problems := Compile([]byte(src))
+		_, problems := CompileSchema([]byte(src))
 		if len(problems) != 1 || !strings.Contains(problems[0].Message, "2048 KiB of memory") {
 			t.Errorf("%v", problems)
 		}
 	}
-	if _, problems := Compile([]byte(`{"type":"object","properties":{` + many(900, `"property_@":{"type":"string"}`) + `}}`)); problems != nil {
+	if _, problems := CompileSchema([]byte(`{"type":"object","properties":{` + many(900, `"property_@":{"type":"string"}`) + `}}`)); problems != nil {
 		t.Errorf("900 properties: %v", problems[0])
 	}
 }

@@ -1,4 +1,4 @@
-package schema
+package manifest
 
 import (
 	"fmt"
@@ -74,7 +74,7 @@ func TestRefusesUnknownDrafts(t *testing.T) {
 		`{"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#"}`:                                                   "loops without descending",
 		`{"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveAnchor": true, "$recursiveRef": "#"}`:           "loops without descending",
 	} {
-		s, problems := Compile([]byte(src))
+		s, problems := CompileSchema([]byte(src))
 		if s != nil || len(problems) == 0 || !strings.Contains(problems[0].Error(), want) {
 			t.Errorf("%s: %v", src, problems)
 		}

@@ -1,4 +1,4 @@
-package schema
+package manifest
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 
 func compile(t *testing.T, src string) *Schema {
 	t.Helper()
-	s, problems := Compile([]byte(src))
+	s, problems := CompileSchema([]byte(src))
 	if len(problems) > 0 {
 		t.Fatalf("the schema is refused: %v", problems)
 	}
@@ -174,12 +174,12 @@ func TestSchemasThatAreRefused(t *testing.T) {
 		"a long chain":       {`{"$ref": "#/$defs/1", "$defs": {` + chainOf(101) + `}}`, "", "more than 100 chained subschemas"},
 		"no such definition": {`{"$ref": "#/$defs/x"}`, "", "not a valid JSON Schema"},
 		"depth":              {deep, strings.Repeat("/not", 32), "nested more than 32 deep"},
-		"size":               {`{"description": "` + strings.Repeat("x", MaxBytes) + `"}`, "", "the limit is 32768"},
+		"size":               {`{"description": "` + strings.Repeat("x", MaxSchemaBytes) + `"}`, "", "the limit is 32768"},
 		"not an object":      {`true`, "", "a schema is an object"},
 		"not JSON":           {`{`, "", "not JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, problems := Compile([]byte(c.schema))
+			_, problems := CompileSchema([]byte(c.schema))
 			for _, p := range problems {
 				if p.Pointer == c.pointer && strings.Contains(p.Message, c.want) {
 					return
@@ -307,7 +307,7 @@ func FuzzCompile(f *testing.F) {
 	f.Add(`{"if": {}, "then": false, "unevaluatedProperties": false, "dependentRequired": {"a": ["b"]}}`)
 	f.Add(`{"$id": "https://json-schema.org/draft/2020-12/schema"}`)
 	f.Fuzz(func(t *testing.T, src string) {
-		s, problems := Compile([]byte(src))
+		s, problems := CompileSchema([]byte(src))
 		if (s == nil) == (len(problems) == 0) {
 			t.Fatalf("schema %v, problems %v", s != nil, problems)
 		}

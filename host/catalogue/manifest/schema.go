@@ -1,11 +1,4 @@
-// Package schema compiles the JSON Schemas of skills and says, field by field, what is wrong
-// with a value. A schema is of the draft that its $schema names, and else of 2020-12.
-//
-// Schemas are written by strangers, so compiling and checking are bounded: no
-// reference leaves the document, patterns are RE2 and small, sizes are capped, and one check
-// takes at most [MaxSteps]. What is wrong is told without repeating the value, so that the
-// text may be logged.
-package schema
+package manifest
 
 import (
 	"bytes"
@@ -18,17 +11,22 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
+// Schemas are written by strangers, so compiling and checking are bounded: no reference leaves
+// the document, patterns are RE2 and small, sizes are capped, and one check takes at most
+// [MaxSteps]. What is wrong is told without repeating the value, so that the text may be
+// logged. A schema is of the draft that its $schema names, and else of 2020-12.
+
 // The limits of a schema and of one check against it.
 const (
-	MaxBytes  = 32 << 10  // of one schema as JSON
-	MaxDepth  = 32        // of objects and arrays within one schema
-	MaxSteps  = 5_000_000 // of one check; about half a second, and 100 MB for what is wrong
-	FewSteps  = 200_000   // of a check that nobody need wait for
-	MaxFields = 20        // wrong fields that are listed
-	MaxSize   = 2 << 20   // of one compiled copy, as estimated; see Size
-	maxIdle   = 4         // compiled copies kept per schema
-	maxNumber = 256       // characters of a number
-	maxPower  = 400       // of ten, of a number
+	MaxSchemaBytes = 32 << 10  // of one schema as JSON
+	MaxSchemaDepth = 32        // of objects and arrays within one schema
+	MaxSteps       = 5_000_000 // of one check; about half a second, and 100 MB for what is wrong
+	FewSteps       = 200_000   // of a check that nobody need wait for
+	MaxFields      = 20        // wrong fields that are listed
+	MaxSchemaSize  = 2 << 20   // of one compiled copy, as estimated; see Size
+	maxIdle        = 4         // compiled copies kept per schema
+	maxNumber      = 256       // characters of a number
+	maxPower       = 400       // of ten, of a number
 )
 
 // What a compiled copy takes in memory, at most, in bytes.
@@ -84,13 +82,13 @@ func (f *Faults) Summary() string {
 	return b.String()
 }
 
-// A CompileError is one thing wrong with a schema, at a JSON pointer into it.
-type CompileError struct {
+// A SchemaError is one thing wrong with a schema, at a JSON pointer into it.
+type SchemaError struct {
 	Pointer string
 	Message string
 }
 
-func (e *CompileError) Error() string { return e.Pointer + ": " + e.Message }
+func (e *SchemaError) Error() string { return e.Pointer + ": " + e.Message }
 
 // Schema is a compiled schema; safe for concurrent use.
 type Schema struct {
@@ -116,30 +114,30 @@ type validator struct {
 // tooMuch unwinds a check that takes more steps than it may.
 type tooMuch struct{}
 
-// Compile checks and compiles a schema. It reports every problem that it finds.
-func Compile(src []byte) (*Schema, []*CompileError) {
-	if len(src) > MaxBytes {
-		return nil, []*CompileError{{"", fmt.Sprintf("the schema is too large: %d bytes as JSON, the limit is %d", len(src), MaxBytes)}}
+// CompileSchema checks and compiles a schema. It reports every problem that it finds.
+func CompileSchema(src []byte) (*Schema, []*SchemaError) {
+	if len(src) > MaxSchemaBytes {
+		return nil, []*SchemaError{{"", fmt.Sprintf("the schema is too large: %d bytes as JSON, the limit is %d", len(src), MaxSchemaBytes)}}
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(src))
 	if err != nil {
-		return nil, []*CompileError{{"", "the schema is not JSON"}}
+		return nil, []*SchemaError{{"", "the schema is not JSON"}}
 	}
 	if _, isObject := doc.(map[string]any); !isObject {
-		return nil, []*CompileError{{"", "a schema is an object"}}
+		return nil, []*SchemaError{{"", "a schema is an object"}}
 	}
 	var all total
 	if all.draft, err = draftOf(doc); err != nil {
-		return nil, []*CompileError{{"/$schema", err.Error()}}
+		return nil, []*SchemaError{{"/$schema", err.Error()}}
 	}
 	if problems := inspect(doc, "", 1, &all); len(problems) > 0 {
 		return nil, problems
 	}
 	if all.recursive != "" && all.resources { // where it leads depends on the way there
-		return nil, []*CompileError{{all.recursive, "$recursiveRef is accepted only without $id"}}
+		return nil, []*SchemaError{{all.recursive, "$recursiveRef is accepted only without $id"}}
 	}
-	if all.size > MaxSize {
-		return nil, []*CompileError{{"", fmt.Sprintf("the schema would take more than %d KiB of memory; use fewer subschemas, or shorter names", MaxSize>>10)}}
+	if all.size > MaxSchemaSize {
+		return nil, []*SchemaError{{"", fmt.Sprintf("the schema would take more than %d KiB of memory; use fewer subschemas, or shorter names", MaxSchemaSize>>10)}}
 	}
 	s := &Schema{doc: doc, size: all.size, idle: make(chan *validator, maxIdle)}
 	v, err := s.prepare()
@@ -161,7 +159,7 @@ type total struct {
 
 // inspect finds what the compiler would accept and this release does not, and adds up what
 // the parts of the schema come to. It ends where that is too much.
-func inspect(v any, at string, depth int, all *total) (problems []*CompileError) {
+func inspect(v any, at string, depth int, all *total) (problems []*SchemaError) {
 	switch v := v.(type) {
 	case map[string]any:
 		n := 1
@@ -179,18 +177,18 @@ func inspect(v any, at string, depth int, all *total) (problems []*CompileError)
 	default:
 		all.size += sizeOfValue
 	}
-	if all.size > MaxSize {
+	if all.size > MaxSchemaSize {
 		return nil
 	}
-	if depth > MaxDepth {
-		return []*CompileError{{at, fmt.Sprintf("nested more than %d deep", MaxDepth)}}
+	if depth > MaxSchemaDepth {
+		return []*SchemaError{{at, fmt.Sprintf("nested more than %d deep", MaxSchemaDepth)}}
 	}
 	large := func(at, pattern string) {
 		n := instructions(pattern)
 		if all.patterns += n; all.patterns <= MaxInstructions {
 			all.size += sizeOfPattern + n*sizeOfInstruction
 		} else {
-			problems = append(problems, &CompileError{at, fmt.Sprintf("the patterns of a schema exceed %d instructions together ((a{100}){100} is 10000); repeat less", MaxInstructions)})
+			problems = append(problems, &SchemaError{at, fmt.Sprintf("the patterns of a schema exceed %d instructions together ((a{100}){100} is 10000); repeat less", MaxInstructions)})
 			all.patterns = 0 // each is told once
 		}
 	}
@@ -203,16 +201,16 @@ func inspect(v any, at string, depth int, all *total) (problems []*CompileError)
 			case !isText:
 			case key == "$schema":
 				if d, err := draftNamed(text); err != nil || d != all.draft {
-					problems = append(problems, &CompileError{here, "$schema differs from the top; use one draft"})
+					problems = append(problems, &SchemaError{here, "$schema differs from the top; use one draft"})
 				}
 			case key == "$recursiveRef":
 				if all.recursive = here; text != "#" {
-					problems = append(problems, &CompileError{here, "$recursiveRef must be #"})
+					problems = append(problems, &SchemaError{here, "$recursiveRef must be #"})
 				}
 			case key == "$id" && depth > 1:
 				all.resources = true
 			case (key == "$ref" || key == "$dynamicRef") && !strings.HasPrefix(text, "#"):
-				problems = append(problems, &CompileError{here, "references must begin with # and stay in this schema"})
+				problems = append(problems, &SchemaError{here, "references must begin with # and stay in this schema"})
 			case key == "pattern":
 				large(here, text)
 			}
@@ -230,7 +228,7 @@ func inspect(v any, at string, depth int, all *total) (problems []*CompileError)
 		}
 	case json.Number:
 		if !bounded(v) {
-			problems = append(problems, &CompileError{at, "the number is beyond the range of a double"})
+			problems = append(problems, &SchemaError{at, "the number is beyond the range of a double"})
 		}
 	}
 	return problems
@@ -385,19 +383,19 @@ func (s *Schema) properties() map[string]any {
 	return props
 }
 
-func compileErrors(err error) []*CompileError {
+func compileErrors(err error) []*SchemaError {
 	var invalid *jsonschema.SchemaValidationError
 	var ve *jsonschema.ValidationError
 	if errors.As(err, &invalid) && errors.As(invalid.Err, &ve) {
 		r := &reporter{}
 		r.walk(ve)
-		var out []*CompileError
+		var out []*SchemaError
 		for _, f := range r.faults.Fields {
 			msg := f.Problem
 			if f.Expected != "" {
 				msg += " (accepted: " + f.Expected + ")"
 			}
-			out = append(out, &CompileError{f.Field, msg})
+			out = append(out, &SchemaError{f.Field, msg})
 		}
 		if len(out) > 0 {
 			return out
@@ -406,9 +404,9 @@ func compileErrors(err error) []*CompileError {
 	var re *jsonschema.InvalidRegexError
 	if errors.As(err, &re) {
 		_, pointer, _ := strings.Cut(re.URL, "#")
-		return []*CompileError{{pointer, "the pattern is not a regular expression that RE2 accepts (no lookaround, no backreferences)"}}
+		return []*SchemaError{{pointer, "the pattern is not a regular expression that RE2 accepts (no lookaround, no backreferences)"}}
 	}
 	msg := err.Error()
 	msg = strings.ReplaceAll(msg, resource, "")
-	return []*CompileError{{"", "not a valid JSON Schema: " + msg}}
+	return []*SchemaError{{"", "not a valid JSON Schema: " + msg}}
 }

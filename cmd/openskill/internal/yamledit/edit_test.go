@@ -1,4 +1,4 @@
-package safeyaml
+package yamledit
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/safeyaml"
 )
 
 func TestSet(t *testing.T) {
@@ -72,8 +74,8 @@ func TestSet(t *testing.T) {
 		"not JSON":             {"a: 1", "", at("a"), "a", `{`, "not JSON"},
 		"no text of a file":    {"a: x", "", at("a"), "a", `"\u001b[2J"`, "invisible or control"},
 		"over many lines":      {"a: x\n  y\nb: 1", "", at("a"), "a", `"z"`, "surrounding text"},
-		"too large":            {"a: x", "", at("a"), "a", `"` + strings.Repeat("x", MaxBytes) + `"`, "the limit is 65536"},
-		"too many keys":        {"a: {}", "", at("a"), "a", `{"k":1` + manyKeys(MaxKeys+1) + `}`, "the limit is 256"},
+		"too large":            {"a: x", "", at("a"), "a", `"` + strings.Repeat("x", safeyaml.MaxBytes) + `"`, "the limit is 65536"},
+		"too many keys":        {"a: {}", "", at("a"), "a", `{"k":1` + manyKeys(safeyaml.MaxKeys+1) + `}`, "the limit is 256"},
 	} {
 		got, err := Set([]byte(c.src), c.at, c.key, []byte(c.value))
 		switch {
@@ -109,7 +111,7 @@ func FuzzSet(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, problems := Parse(out)
+		_, problems := safeyaml.Parse(out)
 		if len(problems) > 0 {
 			t.Fatalf("%q became %q: %v", src, out, problems)
 		}

@@ -1,4 +1,5 @@
-package safeyaml
+// Package yamledit changes one entry of a YAML document and leaves all other text as it is.
+package yamledit
 
 import (
 	"bytes"
@@ -13,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"openskill/internal/safeyaml"
 )
 
 // Set changes one entry of a map in a document: the last part of at is its key, those
@@ -24,7 +27,7 @@ import (
 // written is read back: an error leaves the document as it was, and is given for a
 // document or a value that this file does not accept, too.
 func Set(src []byte, at []any, key string, value []byte) ([]byte, error) {
-	root, problems := Parse(src)
+	root, problems := safeyaml.Parse(src)
 	if len(problems) > 0 {
 		return nil, errors.New(problems[0].Message)
 	}
@@ -44,7 +47,7 @@ func Set(src []byte, at []any, key string, value []byte) ([]byte, error) {
 	old := entry.in[entry.key]
 	delete(entry.in, entry.key)
 	if _, twice := entry.in[key]; twice {
-		return nil, fmt.Errorf("the entry %s already exists", Quote(key))
+		return nil, fmt.Errorf("the entry %s already exists", safeyaml.Quote(key))
 	}
 	entry.in[key] = v
 	switch {
@@ -56,7 +59,7 @@ func Set(src []byte, at []any, key string, value []byte) ([]byte, error) {
 		e.whole(entry, key, v)
 	}
 	out := e.apply()
-	root, problems = Parse(out)
+	root, problems = safeyaml.Parse(out)
 	if len(problems) > 0 {
 		return nil, errors.New(problems[0].Message)
 	}
@@ -72,7 +75,7 @@ func Set(src []byte, at []any, key string, value []byte) ([]byte, error) {
 
 // plainOf is a document as the values of encoding/json, with its numbers as written.
 func plainOf(n *yaml.Node) (any, error) {
-	b, problems := JSON(n)
+	b, problems := safeyaml.JSON(n)
 	if len(problems) > 0 {
 		return nil, errors.New(problems[0].Message)
 	}
