@@ -64,7 +64,7 @@ func workingSettings(t *testing.T) *config.Settings {
 		t.Fatal(err)
 	}
 	s := settings(t, map[string]string{
-		"auth": "required", "jwt-issuer": "test", "jwt-audience": "test", "jwt-skew-s": "0",
+		"auth": "required", "jwt-issuer": "test", "jwt-audience": "test",
 		"openai-api-base": llmtest.NewServer(model, nil).Start(t) + "/v1", "openai-model": "scripted",
 	})
 	s.JWTSecret = jwtSecret // which has no flag
@@ -254,7 +254,7 @@ func TestExpiryEndsWorkUnderWay(t *testing.T) {
 		},
 		"a JWT that expires": func() (string, func()) {
 			enc := base64.RawURLEncoding.EncodeToString
-			text := enc([]byte(`{"alg":"HS256"}`)) + "." + enc(fmt.Appendf(nil, `{"iss":"test","aud":"test","sub":"ann","tenant":"acme","exp":%d,"scope":"%s"}`, time.Now().Add(soon).Unix(), strings.Join(skill.Scopes(), " ")))
+			text := enc([]byte(`{"alg":"HS256"}`)) + "." + enc(fmt.Appendf(nil, `{"iss":"test","aud":"test","sub":"ann","tenant":"acme","exp":%d,"scope":"%s"}`, time.Now().Add(soon-clockSkew).Unix(), strings.Join(skill.Scopes(), " ")))
 			h := hmac.New(sha256.New, []byte(jwtSecret))
 			h.Write([]byte(text))
 			return text + "." + enc(h.Sum(nil)), func() {}
