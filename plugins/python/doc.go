@@ -6,8 +6,8 @@
 // scientific one for numpy and its kind, 3.12 where nothing else is installed.
 // Compiling one takes 5 to 60 s the first time on a machine, some tenths of a
 // second after that (the engine keeps the result in its cache folder). Until that
-// is done Ready says so, and the host lets a skill's fallback answer; see
-// [Runner.Warm].
+// is done the plan of a call says so, and the host lets a skill's fallback answer; see
+// [Runner.Prepare].
 //
 // # What a script sees
 //

@@ -1,0 +1,74 @@
+package pysource_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"openskill/host/pysource"
+	"openskill/sdk/skill"
+)
+
+// The modules that a program imports when it runs, by CPython's own parser.
+func TestImports(t *testing.T) {
+	a := analyzer(t)
+	for _, c := range []struct {
+		script string
+		want   []string
+	}{
+		{"", nil},
+		{"import os, sys as s, numpy.linalg as la", []string{"numpy", "os", "sys"}},
+		{"from pandas import DataFrame\nfrom  scipy.stats  import norm", []string{"pandas", "scipy"}},
+		{"def f():\n\timport yaml # late\n\tfrom PIL import Image", []string{"PIL", "yaml"}},
+		{"try: import numpy as np\nexcept ImportError: np = None", []string{"numpy"}},
+		{"import a; import b;from c import d", []string{"a", "b", "c"}},
+		{"from . import x\nfrom .y import z\nfrom ..w import v", nil},
+		{"# import numpy\nx = '''\nimport pandas\n'''\nprint('from a import b')", nil},
+		{"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas", []string{"typing"}},
+		{"import numpy\r\nimport numpy\r\n", []string{"numpy"}},
+		{"from numpy import (\n    array,\n    zeros)", []string{"numpy"}},
+	} {
+		got, err := a.Imports(t.Context(), "test", []byte(c.script))
+		if err != nil {
+			t.Errorf("%q: %v", c.script, err)
+		}
+		if len(got) == 0 {
+			got = nil
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%q: %s", c.script, diff)
+		}
+	}
+	for _, script := range []string{"import \xff\xfe\x00", "print 'x'\nimport os"} {
+		if got, err := a.Imports(t.Context(), "test", []byte(script)); skill.CodeOf(err) != skill.InvalidArgument {
+			t.Errorf("%q: %q, %v; want that it is no Python", script, got, err)
+		}
+	}
+}
+
+// What was found is kept by content and tenant: no tenant gets what another one's process said.
+func TestImportsAreKept(t *testing.T) {
+	_ = analyzer(t)
+	cache := filepath.Join(t.TempDir(), "imports")
+	a := pysource.New(pysource.Options{Runner: shared.Python(), Dir: shared.Dir(), Cache: cache})
+	script := []byte("import numpy")
+	for range 2 {
+		if got, err := a.Imports(t.Context(), "one", script); err != nil || len(got) != 1 {
+			t.Fatal(got, err)
+		}
+	}
+	kept, err := filepath.Glob(filepath.Join(cache, "*.json"))
+	if err != nil || len(kept) != 1 {
+		t.Fatal(kept, err)
+	}
+	if err := os.WriteFile(kept[0], []byte(`["forged"]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for tenant, want := range map[string]string{"one": "forged", "two": "numpy"} {
+		if got, err := a.Imports(t.Context(), tenant, script); err != nil || len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q, %v; want %s", tenant, got, err, want)
+		}
+	}
+}
