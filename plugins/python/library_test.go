@@ -225,6 +225,9 @@ func TestImportsAreFoundOnce(t *testing.T) {
 	if got := look(true, true); len(got) != 1 || got[0] != "acme import numpy" || asked != 1 {
 		t.Errorf("a program of the command line: %q", got)
 	}
+	if got := look(false, false); got != nil || asked != 1 {
+		t.Errorf("what was asked of a program is told of a skill: %q", got)
+	}
 	matters = true
 	for range 2 {
 		if got := look(false, asked == 1); len(got) != 1 || asked != 2 {

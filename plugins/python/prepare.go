@@ -31,7 +31,10 @@ type opened struct {
 	at  time.Time
 }
 
-type scriptKey struct{ folder, entry, digest string }
+type scriptKey struct {
+	folder, entry, digest string
+	program               bool // of the command line, of which more is asked
+}
 
 // imported is what a script imports, by what its file looked like.
 type imported struct {
@@ -94,7 +97,7 @@ func (p *planner) importsOf(ctx context.Context, folder *sandbox.Folder, s *skil
 	if err != nil || p.imports == nil {
 		return nil, err
 	}
-	key := scriptKey{s.Folder, s.Entry, s.Digest}
+	key := scriptKey{s.Folder, s.Entry, s.Digest, s.Script}
 	p.mu.Lock()
 	k, seen := p.scripts[key]
 	p.mu.Unlock()
