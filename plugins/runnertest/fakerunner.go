@@ -1,4 +1,4 @@
-// Package dispatchtest is a runner for tests: it executes nothing and answers as it
+// This is a runner for tests: it executes nothing and answers as it
 // is told.
 
 package runnertest
