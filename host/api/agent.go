@@ -11,7 +11,6 @@ import (
 
 	"openskill/host/agent/conversations"
 	"openskill/host/records"
-	"openskill/host/records/executions"
 	"openskill/sdk/skill"
 )
 
@@ -97,7 +96,7 @@ func orEmpty(schema json.RawMessage) json.RawMessage {
 // it and the records of its calls, if it made any; of all others the records alone.
 func (s *Server) agentSession(c *fiber.Ctx) error {
 	id := strings.ToLower(c.Params("session_id"))
-	if !executions.ValidID(id) {
+	if !records.ValidID(id) {
 		return invalidField("session_id", "must be a UUID")
 	}
 	ctx := c.Context()
@@ -124,7 +123,7 @@ func (s *Server) task(ctx context.Context, p skill.Principal, id string) (*conve
 	return kept, err
 }
 
-func (s *Server) recordsOf(ctx context.Context, p skill.Principal, id string) ([]*executions.View, error) {
+func (s *Server) recordsOf(ctx context.Context, p skill.Principal, id string) ([]*records.View, error) {
 	if s.opt.Executions == nil {
 		return nil, errNoExecutions
 	}
@@ -141,7 +140,7 @@ var ends = map[records.Status]string{
 // session is what the records of its executions tell of a session, and for a task what
 // is kept of it besides. There is one of them at least. While a task works, the records
 // are all that there is to count.
-func session(id string, task *conversations.Session, views []*executions.View) skill.AgentSession {
+func session(id string, task *conversations.Session, views []*records.View) skill.AgentSession {
 	out := skill.AgentSession{SessionID: id, Iterations: []skill.AgentIteration{}}
 	if len(views) > 0 {
 		ofRecords(&out, views)
@@ -157,7 +156,7 @@ func session(id string, task *conversations.Session, views []*executions.View) s
 }
 
 // ofRecords fills in what the executions of a session tell of it, in their order.
-func ofRecords(out *skill.AgentSession, views []*executions.View) {
+func ofRecords(out *skill.AgentSession, views []*records.View) {
 	first, last := views[0], views[len(views)-1]
 	out.PrincipalID, out.PrincipalType, out.Status, out.CreatedAt = first.Principal, string(first.PrincipalType), ends[last.Status], first.StartedAt
 	begun, ended := first.StartedAt, first.StartedAt

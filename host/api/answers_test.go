@@ -11,7 +11,7 @@ import (
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
-	"openskill/host/records/executions"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -50,8 +50,8 @@ func (w *world) keep(t *testing.T, caller, name string, data []byte) (id string)
 	if err := json.Unmarshal(body, &r); err != nil || resp.StatusCode != 200 {
 		t.Fatalf("%d %s", resp.StatusCode, body)
 	}
-	k := executions.Kept{Tenant: w.keys[caller].Tenant, ExecutionID: r.Meta.ExecutionID, Items: []executions.Item{{Name: name, Data: data}}, At: worldTime, Until: worldTime.Add(time.Hour)}
-	if err := w.results.Put(t.Context(), &k, executions.Room{Bytes: 1 << 40, Items: 10}); err != nil {
+	k := records.Kept{Tenant: w.keys[caller].Tenant, ExecutionID: r.Meta.ExecutionID, Items: []records.Item{{Name: name, Data: data}}, At: worldTime, Until: worldTime.Add(time.Hour)}
+	if err := w.results.Put(t.Context(), &k, records.Room{Bytes: 1 << 40, Items: 10}); err != nil {
 		t.Fatal(err)
 	}
 	return r.Meta.ExecutionID

@@ -6,7 +6,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"openskill/host/records"
-	"openskill/host/records/executions"
 	"openskill/sdk/skill"
 )
 
@@ -39,7 +38,7 @@ func changeQuery(c *fiber.Ctx) (q records.ChangeQuery, err error) {
 	if q.After, q.Limit, err = page(c); err != nil {
 		return q, err
 	}
-	if q.After != "" && !executions.ValidID(q.After) {
+	if q.After != "" && !records.ValidID(q.After) {
 		return q, invalidField("cursor", "must be the next value of the previous page")
 	}
 	var since, until string

@@ -17,27 +17,26 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/records"
-	"openskill/host/records/executions"
 	"openskill/sdk/skill"
 )
 
 // Executions are the records of calls, each caller what it may see, and the calls that
-// outlive their requests; *executions.Manager is one. It authorizes: the edge only says
+// outlive their requests; *records.Manager is one. It authorizes: the edge only says
 // who asks. Its errors are *skill.Error; it is safe for concurrent use.
 type Executions interface {
 	// Start runs a call that goes on when its caller leaves, and gives the id of its
 	// execution as soon as that is on record, or the result of a call that ended before.
-	Start(ctx context.Context, p skill.Principal, run executions.Run) (id string, r *skill.Result, err error)
+	Start(ctx context.Context, p skill.Principal, run records.Run) (id string, r *skill.Result, err error)
 	// List gives a page, newest first, and the cursor of the next one or "".
-	List(ctx context.Context, p skill.Principal, q executions.Query) ([]*executions.View, string, error)
+	List(ctx context.Context, p skill.Principal, q records.Query) ([]*records.View, string, error)
 	// Get gives an execution with its result, or the beginning of one that is longer than most bytes.
-	Get(ctx context.Context, p skill.Principal, id string, most int) (*executions.View, error)
+	Get(ctx context.Context, p skill.Principal, id string, most int) (*records.View, error)
 	// Cancel ends an execution, and gives it as it is then.
-	Cancel(ctx context.Context, p skill.Principal, id string) (*executions.View, error)
+	Cancel(ctx context.Context, p skill.Principal, id string) (*records.View, error)
 	// File gives a file that an execution left.
 	File(ctx context.Context, p skill.Principal, id, name string) ([]byte, error)
 	// Session gives the executions of a session in their order.
-	Session(ctx context.Context, p skill.Principal, session string) ([]*executions.View, error)
+	Session(ctx context.Context, p skill.Principal, session string) ([]*records.View, error)
 	// Replay runs an execution again, and gives what came of it, for package json.
 	Replay(ctx context.Context, p skill.Principal, id string) (any, error)
 }
@@ -53,7 +52,7 @@ type Starter interface {
 // caller prefers that, and could read afterwards what came of it. Else it is answered as
 // all are; a preference is no order.
 func (s *Server) wantsLong(ctx *fasthttp.RequestCtx) bool {
-	return s.opt.Executions != nil && s.opt.Starter != nil && prefersAsync(ctx) && executions.MayRead(principalOf(ctx))
+	return s.opt.Executions != nil && s.opt.Starter != nil && prefersAsync(ctx) && records.MayRead(principalOf(ctx))
 }
 
 // prefersAsync looks for respond-async among the preferences of a request.
@@ -80,7 +79,7 @@ const respondAsync = "respond-async"
 
 // begin answers a call that outlives this request: 202 and where to ask for it, or what
 // it was refused for before it began.
-func (s *Server) begin(c *fiber.Ctx, call executions.Run) error {
+func (s *Server) begin(c *fiber.Ctx, call records.Run) error {
 	ctx := c.Context()
 	if span := spanOf(ctx); span != nil { // it outlives the request, and is a part of it all the same
 		inner := call
@@ -118,7 +117,7 @@ func (s *Server) listExecutions(c *fiber.Ctx) error {
 var statuses = []records.Status{records.Running, records.Success, records.Failed, records.Terminated, records.TimedOut}
 
 // executionQuery reads which executions are asked for.
-func executionQuery(c *fiber.Ctx) (q executions.Query, err error) {
+func executionQuery(c *fiber.Ctx) (q records.Query, err error) {
 	if q.Cursor, q.Limit, err = page(c); err != nil {
 		return q, err
 	}
@@ -148,7 +147,7 @@ func executionQuery(c *fiber.Ctx) (q executions.Query, err error) {
 	if q.Status = records.Status(status); status != "" && !slices.Contains(statuses, q.Status) {
 		return q, invalidField("status", "must be running, success, failed, terminated or timeout")
 	}
-	if q.Session != "" && !executions.ValidID(q.Session) {
+	if q.Session != "" && !records.ValidID(q.Session) {
 		return q, invalidField("session", "must be a UUID in lower case")
 	}
 	if q.Since, err = queryTime("since", since); err != nil {
@@ -176,17 +175,17 @@ func queryTime(name, text string) (time.Time, error) {
 
 // getExecution answers GET /executions/{id}.
 func (s *Server) getExecution(c *fiber.Ctx) error {
-	most := executions.Whole
+	most := records.WholeResult
 	switch given, err := query(c, "result", 8); {
 	case err != nil:
 		return err
 	case given == "" || given == "full":
 	case given == "head":
-		most = executions.Head
+		most = records.FirstPart
 	default:
 		return invalidField("result", "must be full or head")
 	}
-	return s.execution(c, func(ctx context.Context, p skill.Principal, id string) (*executions.View, error) {
+	return s.execution(c, func(ctx context.Context, p skill.Principal, id string) (*records.View, error) {
 		return s.opt.Executions.Get(ctx, p, id, most)
 	})
 }
@@ -199,7 +198,7 @@ func (s *Server) cancelExecution(c *fiber.Ctx) error {
 // resultCopies is how many times a result or file is in memory while its answer is made.
 const resultCopies = 2
 
-func (s *Server) execution(c *fiber.Ctx, ask func(context.Context, skill.Principal, string) (*executions.View, error)) error {
+func (s *Server) execution(c *fiber.Ctx, ask func(context.Context, skill.Principal, string) (*records.View, error)) error {
 	ctx := c.Context()
 	v, err := ask(s.withRoom(c), principalOf(ctx), c.Params("id"))
 	if err != nil {
@@ -224,7 +223,7 @@ func (s *Server) execution(c *fiber.Ctx, ask func(context.Context, skill.Princip
 
 // withRoom has what is read of stored results counted before it is read.
 func (s *Server) withRoom(c *fiber.Ctx) context.Context {
-	return executions.WithRoom(c.UserContext(), func(size int) error { return s.reserve(c.Context(), resultCopies*size) })
+	return records.WithRoom(c.UserContext(), func(size int) error { return s.reserve(c.Context(), resultCopies*size) })
 }
 
 // replay answers POST /executions/{id}:replay.

@@ -12,7 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/dispatch"
-	"openskill/host/records/executions"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -37,7 +37,7 @@ func (s *Server) invoke(c *fiber.Ctx) error {
 }
 
 // call answers with what a call comes to, or with where to ask for it.
-func (s *Server) call(c *fiber.Ctx, call executions.Run) error {
+func (s *Server) call(c *fiber.Ctx, call records.Run) error {
 	ctx := c.Context()
 	if s.wantsLong(ctx) {
 		return s.begin(c, call)

@@ -7,7 +7,7 @@ import (
 
 	"openskill/host/identity"
 	"openskill/host/internal/lease"
-	"openskill/host/records/executions"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -100,7 +100,7 @@ func (s *Server) endsWith(c *caller, cancel context.CancelCauseFunc) (stop func(
 }
 
 // whileLetIn is a call that outlives its request, and ends when its caller is no longer let in.
-func (s *Server) whileLetIn(c *caller, call executions.Run) executions.Run {
+func (s *Server) whileLetIn(c *caller, call records.Run) records.Run {
 	return func(run context.Context, started func(string)) *skill.Result {
 		run, cancel := context.WithCancelCause(run)
 		defer cancel(nil)

@@ -14,9 +14,8 @@ import (
 	"openskill/host/api"
 	"openskill/host/api/apitest"
 	"openskill/host/identity"
-	"openskill/host/records/audittest"
-	"openskill/host/records/executions"
-	"openskill/host/records/executions/executionstest"
+	"openskill/host/records"
+	"openskill/host/records/recordstest"
 	"openskill/sdk/skill"
 )
 
@@ -56,9 +55,9 @@ func newRevocable(t *testing.T) *revocable {
 	r.chat = &apitest.Chat{Reply: func(ctx context.Context, _ agent.ChatRequest, _ func(agent.Event), _ *agent.Answer) error {
 		return r.work(ctx)
 	}}
-	records := &audittest.Store{}
-	m, err := executions.New(executions.Options{
-		Records: records, Results: &executionstest.Results{},
+	recorded := &recordstest.Store{}
+	m, err := records.NewManager(records.ManagerOptions{
+		Records: recorded, Results: &recordstest.Results{},
 		Replay: func(ctx context.Context, _ skill.Principal, _ string) (any, error) { return nil, r.work(ctx) },
 	})
 	if err != nil {
@@ -68,7 +67,7 @@ func newRevocable(t *testing.T) *revocable {
 	agents := apitest.NewAgentSkills()
 	agents.AddScript("unit-converter", "waits.py", func(ctx context.Context, _ skill.ScriptRequest) (string, error) { return "", r.run(ctx) })
 	r.server = start(t, func(o *api.Options) {
-		d := &executionstest.Door{Inner: o.Door, Scripts: agents, Store: records, Manager: m}
+		d := &recordstest.Door{Inner: o.Door, Scripts: agents, Store: recorded, Manager: m}
 		o.Starter, o.Executions, o.AgentSkills, o.Uploads, o.Chat = d, m, agents, r.uploads, r.chat
 		o.Admitting = 8 // one tenant has all of them
 		o.React = &apitest.React{Work: func(ctx context.Context, _ agent.Task) (*agent.Outcome, error) { return nil, r.work(ctx) }}
@@ -117,7 +116,7 @@ func TestRevocationEndsEveryKindOfWork(t *testing.T) {
 		{"a stream of a turn", "POST", "/agent/chat", `{"message":"go","stream":true}`, "", ""},
 		{"a turn that was approved", "POST", "/agent/conversations/" + waiting + ":approve", `{"approve":true}`, "", ""},
 		{"a task", "POST", "/api/agent/execute", `{"task":"go"}`, "", ""},
-		{"a replay", "POST", "/executions/" + executionstest.ID(1) + ":replay", "", "", ""},
+		{"a replay", "POST", "/executions/" + recordstest.ID(1) + ":replay", "", "", ""},
 		{"a message of MCP", "POST", "/mcp", `{}`, "", ""},
 		{"a stream of MCP", "GET", "/mcp", "", "", ""},
 	}

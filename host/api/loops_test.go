@@ -16,7 +16,7 @@ import (
 	"openskill/host/agent/tools"
 	"openskill/host/api"
 	"openskill/host/api/apitest"
-	"openskill/host/records/executions"
+	"openskill/host/records"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
@@ -147,7 +147,7 @@ func TestAConversationWithTheHostsAgent(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	resp, body := w.as(t, "bob", "GET", "/executions?session="+a.Conversation, "")
-	var page struct{ Data []executions.View }
+	var page struct{ Data []records.View }
 	if err := json.Unmarshal(body, &page); err != nil || len(page.Data) != 3 {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}

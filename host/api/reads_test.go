@@ -10,7 +10,7 @@ import (
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
-	"openskill/host/records/executions"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -118,17 +118,17 @@ type slowRecords struct {
 	slowTools
 }
 
-func (s *slowRecords) Get(context.Context, skill.Principal, string, int) (*executions.View, error) {
+func (s *slowRecords) Get(context.Context, skill.Principal, string, int) (*records.View, error) {
 	if n := s.now.Add(1); n > s.most.Load() {
 		s.most.Store(n)
 	}
 	defer s.now.Add(-1)
 	s.begun.Add(1)
 	<-s.goOn
-	return &executions.View{}, nil
+	return &records.View{}, nil
 }
 
-func (s *slowRecords) List(context.Context, skill.Principal, executions.Query) ([]*executions.View, string, error) {
+func (s *slowRecords) List(context.Context, skill.Principal, records.Query) ([]*records.View, string, error) {
 	_, err := s.Get(context.Background(), skill.Principal{}, "", 0)
 	return nil, "", err
 }
@@ -138,19 +138,19 @@ func (s *slowRecords) File(context.Context, skill.Principal, string, string) ([]
 	return nil, err
 }
 
-func (s *slowRecords) Cancel(context.Context, skill.Principal, string) (*executions.View, error) {
+func (s *slowRecords) Cancel(context.Context, skill.Principal, string) (*records.View, error) {
 	return nil, &skill.Error{Code: skill.NotFound, Message: "execution not found"}
 }
 
 // However many tenants read executions, their results and files, no more are read at once than
 // there are processors; decisions have places that reads do not take.
 func TestRecordsAreReadByAsManyAsThereAreProcessors(t *testing.T) {
-	records := &slowRecords{slowTools: slowTools{goOn: make(chan struct{})}}
+	recorded := &slowRecords{slowTools: slowTools{goOn: make(chan struct{})}}
 	keys := apitest.Keys{}
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		keys[name] = tenant(name, all()...)
 	}
-	s := start(t, func(o *api.Options) { o.Authenticate, o.Executions, o.Starter = keys.Authenticate, records, nil })
+	s := start(t, func(o *api.Options) { o.Authenticate, o.Executions, o.Starter = keys.Authenticate, recorded, nil })
 	var all []*raw
 	for name := range keys {
 		for _, path := range []string{"/executions", "/executions/x", "/executions/x?result=head", "/executions/x/artifacts/y"} {
@@ -160,20 +160,20 @@ func TestRecordsAreReadByAsManyAsThereAreProcessors(t *testing.T) {
 		}
 	}
 	places := int64(min(api.ReadPlaces(), 4))
-	within(t, "all places taken", func() bool { return records.begun.Load() >= places })
+	within(t, "all places taken", func() bool { return recorded.begun.Load() >= places })
 	if places < 4 {
 		if resp, body := s.do(t, "DELETE", "/executions/x", "", "X-API-Key", "a"); resp.StatusCode != 404 {
 			t.Errorf("a decision: %d %s", resp.StatusCode, body)
 		}
 	}
-	close(records.goOn)
+	close(recorded.goOn)
 	for _, c := range all {
 		if _, err := http.ReadResponse(c.br, nil); err != nil {
 			t.Fatal(err)
 		}
 		_ = c.Close()
 	}
-	if records.begun.Load() != int64(len(all)) || records.most.Load() > places {
-		t.Errorf("%d of %d were read, %d at once; there are %d places", records.begun.Load(), len(all), records.most.Load(), places)
+	if recorded.begun.Load() != int64(len(all)) || recorded.most.Load() > places {
+		t.Errorf("%d of %d were read, %d at once; there are %d places", recorded.begun.Load(), len(all), recorded.most.Load(), places)
 	}
 }

@@ -19,9 +19,7 @@ import (
 	"openskill/host/dispatch/approval"
 	"openskill/host/mcp"
 	"openskill/host/records"
-	"openskill/host/records/audittest"
-	"openskill/host/records/executions"
-	"openskill/host/records/executions/executionstest"
+	"openskill/host/records/recordstest"
 	"openskill/sdk/skill"
 )
 
@@ -30,9 +28,9 @@ import (
 type world struct {
 	*server
 	keys    apitest.Keys
-	records *audittest.Store
-	results *executionstest.Results
-	manager *executions.Manager
+	records *recordstest.Store
+	results *recordstest.Results
+	manager *records.Manager
 	door    *worldDoor
 	uploads *apitest.Uploads
 
@@ -55,7 +53,7 @@ func all() (scopes []string) {
 }
 
 // worldDoor has the skills of every tenant, and besides "mark-skill" of ours.
-type worldDoor struct{ executionstest.Door }
+type worldDoor struct{ recordstest.Door }
 
 func (d *worldDoor) refuses(p skill.Principal, r skill.Request) *skill.Result {
 	if !p.MayInvoke(r.SkillID) {
@@ -108,10 +106,10 @@ var worldTime = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{keys: apitest.Keys{}, records: &audittest.Store{}, results: &executionstest.Results{}, uploads: &apitest.Uploads{Dir: t.TempDir(), Skill: "mark-skill", Owner: ours}}
+	w := &world{keys: apitest.Keys{}, records: &recordstest.Store{}, results: &recordstest.Results{}, uploads: &apitest.Uploads{Dir: t.TempDir(), Skill: "mark-skill", Owner: ours}}
 	w.chat, w.react = &apitest.Chat{Now: func() time.Time { return worldTime }}, &apitest.React{}
 	var err error
-	w.manager, err = executions.New(executions.Options{
+	w.manager, err = records.NewManager(records.ManagerOptions{
 		Records: w.records, Results: w.results, Long: 8, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return worldTime },
 		Replay: func(_ context.Context, _ skill.Principal, id string) (any, error) {
 			return map[string]any{"identical": true, "of": id}, nil
@@ -128,7 +126,7 @@ func newWorld(t *testing.T) *world {
 	inner.Add("mark-skill", func(_ context.Context, r skill.Request) (json.RawMessage, error) {
 		return r.Input, nil
 	})
-	w.door = &worldDoor{executionstest.Door{
+	w.door = &worldDoor{recordstest.Door{
 		Inner: withFiles{inner}, Scripts: scripts, Store: w.records, Manager: w.manager, Now: func() time.Time { return worldTime },
 	}}
 	m, err := mcp.New(mcp.Options{
@@ -212,7 +210,7 @@ func (w *world) run(t testing.TB, key, id, input string) string {
 }
 
 // view reads an execution.
-func (w *world) view(t testing.TB, key, id string) (v executions.View, status int) {
+func (w *world) view(t testing.TB, key, id string) (v records.View, status int) {
 	t.Helper()
 	resp, body := w.as(t, key, "GET", "/executions/"+id, "")
 	if resp.StatusCode == 200 {
@@ -238,7 +236,7 @@ func (w *world) begin(t testing.TB, key, id, input string) string {
 }
 
 // ends waits until an execution has ended, as clients do.
-func (w *world) ends(t testing.TB, key, id string) (v executions.View) {
+func (w *world) ends(t testing.TB, key, id string) (v records.View) {
 	t.Helper()
 	within(t, "the end of "+id, func() bool {
 		var status int
@@ -327,7 +325,7 @@ func TestALongCallEndsByDelete(t *testing.T) {
 	c.send(t, "POST /skills/held:invoke HTTP/1.1\r\nHost: x\r\nX-API-Key: bob\r\nContent-Length: "+itoa(len(body))+"\r\n\r\n"+body)
 	wait(t, "the run", h.begun)
 	_, list := w.as(t, "bob", "GET", "/executions?status=running", "")
-	var page struct{ Data []executions.View }
+	var page struct{ Data []records.View }
 	if err := json.Unmarshal(list, &page); err != nil || len(page.Data) != 1 {
 		t.Fatalf("%v: %s", err, list)
 	}
@@ -382,7 +380,7 @@ func TestWrongQueriesForExecutions(t *testing.T) {
 			t.Errorf("%.40s: %d %s", id, resp.StatusCode, body)
 		}
 	}
-	if resp, body := w.as(t, "operator", "POST", "/executions/"+executionstest.ID(1)+":replay", `{"x":1}`); resp.StatusCode != 400 {
+	if resp, body := w.as(t, "operator", "POST", "/executions/"+recordstest.ID(1)+":replay", `{"x":1}`); resp.StatusCode != 400 {
 		t.Errorf("replay with a body: %d %s", resp.StatusCode, body)
 	}
 }
@@ -399,7 +397,7 @@ func TestPagesOfExecutions(t *testing.T) {
 	for next := path; next != ""; pages++ {
 		_, body := w.as(t, "bob", "GET", next, "")
 		var page struct {
-			Data []executions.View
+			Data []records.View
 			Next *string
 		}
 		if err := json.Unmarshal(body, &page); err != nil {
@@ -423,7 +421,7 @@ func TestPagesOfExecutions(t *testing.T) {
 // A host without these parts says so, and none of its paths fail otherwise.
 func TestWithoutRecords(t *testing.T) {
 	s := start(t, nil)
-	id := executionstest.ID(1)
+	id := recordstest.ID(1)
 	for _, r := range [][2]string{
 		{"GET", "/executions"},
 		{"GET", "/executions/" + id},

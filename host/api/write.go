@@ -16,7 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/internal/lease"
-	"openskill/host/records/executions"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -115,7 +115,7 @@ func (s *Server) writeResult(ctx *fasthttp.RequestCtx, r *skill.Result) error {
 		return s.writeJSON(ctx, e.Status, &out)
 	}
 	out.Error = nil
-	b, err := executions.Written(&out)
+	b, err := records.Written(&out)
 	if err != nil {
 		return err
 	}

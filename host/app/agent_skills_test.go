@@ -37,8 +37,8 @@ func TestAgentSkillsInChat(t *testing.T) {
 	if asked := v.model.Requests(); !strings.Contains(asked[0].Ask.System, "Says a word loudly.") || !strings.Contains(asked[1].Ask.Messages[2].Text, "Run scripts/shout.js") {
 		t.Errorf("the model is shown %s and %+v", asked[0].Ask.System, asked[1].Ask.Messages)
 	}
-	if records := v.records(t, waits.Conversation); len(records) != 0 {
-		t.Errorf("it ran before it was approved: %+v", records)
+	if recorded := v.records(t, waits.Conversation); len(recorded) != 0 {
+		t.Errorf("it ran before it was approved: %+v", recorded)
 	}
 	var view agent.View
 	if v.get(t, "/agent/conversations/"+waits.Conversation, &view); len(view.Pending) != 1 {
@@ -51,8 +51,8 @@ func TestAgentSkillsInChat(t *testing.T) {
 	if status := v.send(t, "/agent/conversations/"+waits.Conversation+":approve", `{}`, &done); status != 200 || done.Answer.Answer != "it said HELLO" || done.StopReason != agent.StopCompleted {
 		t.Errorf("approved: %d %+v %+v", status, done.Answer, done.Error)
 	}
-	if records := v.records(t, waits.Conversation); len(records) != 1 || records[0].Skill != "shouter" || records[0].Status != "success" {
-		t.Errorf("on record are %+v", records)
+	if recorded := v.records(t, waits.Conversation); len(recorded) != 1 || recorded[0].Skill != "shouter" || recorded[0].Status != "success" {
+		t.Errorf("on record are %+v", recorded)
 	}
 	if status := v.send(t, "/agent/conversations/"+waits.Conversation+":approve", `{}`, &again); status != 409 {
 		t.Errorf("approved twice: %d %+v", status, again.Error)

@@ -222,13 +222,13 @@ func TestAgentChat(t *testing.T) {
 			!strings.Contains(got.Answer.Answer, c.answer) || got.Answer.Answer == "" || got.Usage.TotalTokens == 0 || got.Trace == "" || got.Conversation == "" {
 			t.Errorf("%s%s: %d %+v, calls %v", c.message, c.more, status, got, succeeded)
 		}
-		records := v.records(t, got.Conversation)
-		if len(records) != c.ran {
-			t.Errorf("%s: on record are %+v, want %d", c.message, records, c.ran)
+		recorded := v.records(t, got.Conversation)
+		if len(recorded) != c.ran {
+			t.Errorf("%s: on record are %+v, want %d", c.message, recorded, c.ran)
 		}
-		for i, r := range records {
-			if i > 0 && r.Index < records[i-1].Index || r.Index >= c.iterations || r.Skill != "greet" && r.Skill != "fails" {
-				t.Errorf("%s: on record are %+v", c.message, records)
+		for i, r := range recorded {
+			if i > 0 && r.Index < recorded[i-1].Index || r.Index >= c.iterations || r.Skill != "greet" && r.Skill != "fails" {
+				t.Errorf("%s: on record are %+v", c.message, recorded)
 			}
 		}
 	}

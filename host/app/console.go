@@ -11,21 +11,21 @@ import (
 	"openskill/host/console"
 	"openskill/host/dispatch"
 	"openskill/host/identity"
-	"openskill/host/records/recent"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
 // lately is what people who look at this host are shown of calls.
 type lately struct {
-	window *recent.Window
-	tail   *recent.Tail
+	window *records.Window
+	tail   *records.Tail
 }
 
 // openLately has the door tell of calls.
 func (h *Host) openLately() error {
-	h.lately = lately{recent.New(recent.Options{}), recent.NewTail(h.alone)}
+	h.lately = lately{records.NewWindow(records.WindowOptions{}), records.NewTail(h.alone)}
 	h.ended = append(h.ended, func(e *dispatch.Ended) {
-		c := &recent.Call{
+		c := &records.EndedCall{
 			ID: e.Result.Meta.ExecutionID, Tenant: e.Principal.Tenant, Principal: e.Principal.ID, Kind: string(e.Principal.Type),
 			Version: e.Result.Meta.Version, Ended: e.Began.Add(e.Took), Took: e.Took,
 			Fuel: e.Result.Meta.FuelUsed, Memory: e.Result.Meta.MemoryPeakBytes,

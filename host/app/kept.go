@@ -13,7 +13,6 @@ import (
 	"openskill/host/dispatch/quota"
 	"openskill/host/identity"
 	"openskill/host/records"
-	"openskill/host/records/executions"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
@@ -22,7 +21,7 @@ import (
 type kept struct {
 	db         *store.DB
 	log        *records.Log
-	executions *executions.Manager
+	executions *records.Manager
 	quotas     *quota.Quotas
 	callers    *identity.Authenticator // nil: nobody is asked
 }
@@ -51,7 +50,7 @@ func (h *Host) openKept() error {
 	if err := k.sameClock(); err != nil {
 		return err
 	}
-	k.executions, err = executions.New(executions.Options{Now: k.log.DatabaseTime, Records: records.NewStore(k.db), Results: executions.NewResults(k.db), Keep: s.ResultTime(), Logs: executions.Logs(s.KeepLogs), Log: h.log, Replay: h.replay, Alone: h.alone})
+	k.executions, err = records.NewManager(records.ManagerOptions{Now: k.log.DatabaseTime, Records: records.NewStore(k.db), Results: records.NewResults(k.db), Keep: s.ResultTime(), Logs: records.Logs(s.KeepLogs), Log: h.log, Replay: h.replay, Alone: h.alone})
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"openskill/host/records/executions"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 	"openskill/wasm/wasmtest"
 )
@@ -49,7 +49,7 @@ func TestLogsOfARun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var e executions.View
+		var e records.View
 		if err := json.NewDecoder(res.Body).Decode(&e); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"openskill/host/app/config"
-	"openskill/host/records/recent"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 	"openskill/wasm/wasmtest"
 )
@@ -94,7 +94,7 @@ func TestOutgoing(t *testing.T) {
 				if sent := asked.Load() > before; sent != c.sent {
 					t.Errorf("a request was sent: %v", sent)
 				}
-				want := []recent.Count{{Name: "asker", N: 1}}
+				want := []records.Count{{Name: "asker", N: 1}}
 				if c.sent {
 					want = nil
 				}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"openskill/host/records/executions"
+	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
@@ -33,7 +33,7 @@ func (h *Host) Usage(ctx context.Context, p skill.Principal, tenant string) (*sk
 	for _, one := range list {
 		switch one.Kind {
 		case "results":
-			one.Quota = store.Quota{Bytes: executions.MostBytesOfTenant, Items: executions.MostItemsOfTenant}
+			one.Quota = store.Quota{Bytes: records.MostBytesOfTenant, Items: records.MostItemsOfTenant}
 		case "keys", "definitions": // a few hundred bytes each
 			u.Stored = append(u.Stored, skill.StoredUsage{Kind: one.Kind, Count: one.Has.Items})
 			continue

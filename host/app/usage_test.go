@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"openskill/host/agent/llm/llmtest"
-	"openskill/host/records/executions"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -18,8 +18,8 @@ func TestUsageOfATenant(t *testing.T) {
 	h := openHost(t, settings(t, map[string]string{"daily-model-requests": "7", "daily-model-cents": "50"}))
 	ann := skill.Principal{ID: "ann", Tenant: "acme", Scopes: []string{skill.ScopeRead}}
 	now := time.Now()
-	kept := &executions.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []executions.Item{{Name: "x", Data: make([]byte, 2<<20)}}, At: now, Until: now.Add(time.Hour)}
-	if err := executions.NewResults(h.kept.db).Put(t.Context(), kept, executions.Room{Bytes: 1 << 30, Items: 10}); err != nil {
+	kept := &records.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []records.Item{{Name: "x", Data: make([]byte, 2<<20)}}, At: now, Until: now.Add(time.Hour)}
+	if err := records.NewResults(h.kept.db).Put(t.Context(), kept, records.Room{Bytes: 1 << 30, Items: 10}); err != nil {
 		t.Fatal(err)
 	}
 	settle, err := h.kept.quotas.Reserve(t.Context(), "acme", 100, 5_000_000)
@@ -40,7 +40,7 @@ func TestUsageOfATenant(t *testing.T) {
 			t.Errorf("%s are missing", kind)
 		}
 	}
-	if r := stored["results"]; r.Count != 1 || r.Bytes == nil || *r.Bytes != executions.Size("x", 2<<20) || r.BytesLimit == nil || *r.BytesLimit != 1<<30 || r.CountLimit == nil {
+	if r := stored["results"]; r.Count != 1 || r.Bytes == nil || *r.Bytes != records.Size("x", 2<<20) || r.BytesLimit == nil || *r.BytesLimit != 1<<30 || r.CountLimit == nil {
 		t.Errorf("results: %+v", r)
 	}
 	if r := stored["records"]; r.BytesLimit == nil || *r.BytesLimit != 100<<30 {

@@ -17,7 +17,7 @@ import (
 	"openskill/host/internal/gate"
 	"openskill/host/internal/lease"
 	"openskill/host/internal/origin"
-	"openskill/host/records/recent"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -32,8 +32,8 @@ type Options struct {
 	Provider     Provider        // where people sign in too; it needs Authenticate
 	PublicURL    string          // where browsers reach the host; for Provider
 
-	Recent   *recent.Window // figures of the last hour
-	Tail     *recent.Tail   // the calls that end now
+	Recent   *records.Window // figures of the last hour
+	Tail     *records.Tail   // the calls that end now
 	Workers  func() (Workers, bool)
 	Keys     func(by skill.Principal) *identity.Keys // as that one changes them, on record
 	Settings func() []Setting

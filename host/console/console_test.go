@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/records/recent"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -69,7 +69,7 @@ func open(t testing.TB, change func(*Options)) *fake {
 		},
 	}
 	o := Options{
-		API: f.api, Recent: recent.New(recent.Options{}), Tail: recent.NewTail(false), Version: "0.1.0",
+		API: f.api, Recent: records.NewWindow(records.WindowOptions{}), Tail: records.NewTail(false), Version: "0.1.0",
 		Now: func() time.Time { f.mu.Lock(); defer f.mu.Unlock(); return f.now },
 		Authenticate: func(_ context.Context, credential string) (skill.Principal, error) {
 			f.mu.Lock()
@@ -290,7 +290,7 @@ func TestScopesOfPages(t *testing.T) {
 		}
 	}
 	// Another tenant's figures and chain are the operator's to see.
-	f.o.Recent.Add(&recent.Call{Tenant: "acme", Skill: "secret-skill"})
+	f.o.Recent.Add(&records.EndedCall{Tenant: "acme", Skill: "secret-skill"})
 	v := f.signedIn(t, "other")
 	if w := v.get(t, "/console/overview?tenant=acme"); strings.Contains(w.Body.String(), "secret-skill") || strings.Contains(w.Body.String(), "acme") {
 		t.Error("figures of another tenant are shown")
@@ -404,8 +404,8 @@ func TestLive(t *testing.T) {
 			if _, err := io.ReadFull(resp.Body, first); err != nil {
 				t.Fatal(err)
 			}
-			f.o.Tail.Add(&recent.Call{ID: "theirs", Tenant: "globex", Skill: "theirs"})
-			f.o.Tail.Add(&recent.Call{ID: "ours", Tenant: "acme", Skill: "ours\n<script>\u202e", Code: "TIMEOUT"})
+			f.o.Tail.Add(&records.EndedCall{ID: "theirs", Tenant: "globex", Skill: "theirs"})
+			f.o.Tail.Add(&records.EndedCall{ID: "ours", Tenant: "acme", Skill: "ours\n<script>\u202e", Code: "TIMEOUT"})
 			got := make([]byte, 0, 1024)
 			for !bytes.Contains(got, []byte("\n\nevent: call")) || !bytes.HasSuffix(got, []byte("\n\n")) {
 				b := make([]byte, 4096)
@@ -441,7 +441,7 @@ func TestLive(t *testing.T) {
 		})
 	}
 	srv.Close() // waits for them
-	if w, err := f.o.Tail.Watch(skill.Principal{Tenant: "acme", ID: "key:viewer"}, func(*recent.Call) bool { return true }); err != nil {
+	if w, err := f.o.Tail.Watch(skill.Principal{Tenant: "acme", ID: "key:viewer"}, func(*records.EndedCall) bool { return true }); err != nil {
 		t.Errorf("the places of those who have left are taken: %v", err)
 	} else {
 		w.Close()

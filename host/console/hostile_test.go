@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/html"
 
 	"openskill/host/identity"
-	"openskill/host/records/recent"
+	"openskill/host/records"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
@@ -193,7 +193,7 @@ func TestHostileTextOfTheHost(t *testing.T) {
 	})
 	f.answers["GET /executions"] = `{"data":[],"next":null}`
 	f.o.Recent.Denied(hostile, hostile)
-	f.o.Recent.Add(&recent.Call{Tenant: hostile, Skill: hostile, Code: hostile, Took: time.Millisecond})
+	f.o.Recent.Add(&records.EndedCall{Tenant: hostile, Skill: hostile, Code: hostile, Took: time.Millisecond})
 	v := f.signedIn(t, "operator")
 	for _, path := range []string{"/console/overview", "/console/overview/figures", "/console/overview?tenant=" + url.QueryEscape(hostile), "/console/settings", "/console/keys", "/console/skills?q=" + url.QueryEscape(hostile), "/console/executions?skill=" + url.QueryEscape(hostile)} {
 		f.answers["GET /skills"] = `{"data":[],"next":null}`

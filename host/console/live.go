@@ -10,7 +10,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"openskill/host/records/recent"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -19,16 +19,16 @@ const beatEvery = 15 * time.Second
 
 // sight says which calls a principal sees: its own, those of its tenant, or all, as the
 // records of the API do. nil: none.
-func sight(p skill.Principal) func(*recent.Call) bool {
+func sight(p skill.Principal) func(*records.EndedCall) bool {
 	switch {
 	case p.May(skill.ScopeHost):
-		return func(*recent.Call) bool { return true }
+		return func(*records.EndedCall) bool { return true }
 	case p.ID == "" || p.Tenant == "":
 		return nil
 	case p.May(skill.ScopeAllExecutions):
-		return func(c *recent.Call) bool { return c.Tenant == p.Tenant }
+		return func(c *records.EndedCall) bool { return c.Tenant == p.Tenant }
 	case p.May(skill.ScopeExecutions):
-		return func(c *recent.Call) bool {
+		return func(c *records.EndedCall) bool {
 			return c.Tenant == p.Tenant && c.Principal == p.ID && c.Kind == string(p.Type)
 		}
 	}
@@ -46,7 +46,7 @@ func (v *view) live() error {
 		return v.fail(http.StatusNotFound, "Live view is not available on this server.")
 	}
 	only := v.r.URL.Query().Get("skill")
-	watcher, err := v.o.Tail.Watch(v.p, func(c *recent.Call) bool {
+	watcher, err := v.o.Tail.Watch(v.p, func(c *records.EndedCall) bool {
 		return c.ID != "" && (only == "" || c.Skill == only) && sees(c)
 	})
 	if err != nil {

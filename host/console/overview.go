@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"openskill/host/records/recent"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
 // overviewData are the figures of an hour.
 type overviewData struct {
-	recent.Figures
+	records.Figures
 	Tenant  string // "" of all
 	Tenants []string
 	Workers *Workers

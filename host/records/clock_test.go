@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/audittest"
+	"openskill/host/records/recordstest"
 )
 
 // The difference of clocks is measured, as it changes, and taken off.
 func TestSkewIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		var shift atomic.Int64
 		l := open(t, &s, func(o *records.Options) {
 			o.Now = func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }
@@ -37,7 +37,7 @@ func TestSkewIsMeasured(t *testing.T) {
 func TestClocksOfHostsDoNotMatter(t *testing.T) {
 	for _, off := range []time.Duration{20 * time.Second, -20 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			var s audittest.Store
+			var s recordstest.Store
 			var shift atomic.Int64
 			right := open(t, &s, func(o *records.Options) { o.Instance = "right" })
 			open(t, &s, func(o *records.Options) {

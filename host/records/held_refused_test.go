@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/audittest"
+	"openskill/host/records/recordstest"
 )
 
 // refusing refuses what has a word in it, and works.
 type refusing struct {
-	*audittest.Store
+	*recordstest.Store
 	word string
 }
 
@@ -31,7 +31,7 @@ func (r *refusing) Append(ctx context.Context, entries []*records.Entry) error {
 // the tenant its record once the chain is free.
 func TestRefusedRecordsOfHeldChainsStopNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &refusing{&audittest.Store{}, "poison"}
+		s := &refusing{&recordstest.Store{}, "poison"}
 		l := open(t, s.Store, func(o *records.Options) { o.Store = s })
 		bad, good := call("acme"), call("acme")
 		wantCode(t, l.Started(t.Context(), bad, nil), "")

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/audittest"
+	"openskill/host/records/recordstest"
 	"openskill/sdk/skill"
 )
 
@@ -44,7 +44,7 @@ func abandoned(t *testing.T, s records.Store, instance string) *records.Started 
 // A host that stops ends what runs on record and lets nothing begin.
 func TestCloseEndsWhatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		l := open(t, &s, nil)
 		c, ended := call("acme"), call("acme")
 		wantCode(t, l.Started(t.Context(), c, nil), "")
@@ -83,7 +83,7 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 // A store that is away keeps a host from stopping no longer than it is given.
 func TestCloseWithoutStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		var bad atomic.Bool
 		s.Before(failing(&bad, errStore))
 		l, err := records.Open(t.Context(), records.Options{Store: &s, Log: slog.New(slog.DiscardHandler)})
@@ -108,7 +108,7 @@ func TestCloseWithoutStore(t *testing.T) {
 }
 
 func TestOpenNeedsTheStore(t *testing.T) {
-	var s audittest.Store
+	var s recordstest.Store
 	s.Before(func(context.Context, string) error { return errStore })
 	_, err := records.Open(t.Context(), records.Options{Store: &s})
 	wantCode(t, err, skill.AuditUnavailable)
@@ -123,7 +123,7 @@ func TestOpenNeedsTheStore(t *testing.T) {
 // What a host left that crashed is ended 15 s after it was alive last, by any other.
 func TestOrphans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		if _, err := s.Alive(t.Context(), "crashed"); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestOrphans(t *testing.T) {
 // A host that was silent for long is ended by the next one that starts.
 func TestOrphansAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		if _, err := s.Alive(t.Context(), "crashed"); err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestOrphansAtTheStart(t *testing.T) {
 // takes another one for dead that only could not say so.
 func TestNobodyIsTakenForDeadAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		var bad atomic.Bool
 		s.Before(failing(&bad, errStore))
 		a := open(t, &s, nil)
@@ -189,7 +189,7 @@ func TestNobodyIsTakenForDeadAfterAnOutage(t *testing.T) {
 // record, and their callers are told nothing else.
 func TestTakenForDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		a := open(t, &s, nil)
 		c := call("acme")
 		wantCode(t, a.Started(t.Context(), c, nil), "")
@@ -209,7 +209,7 @@ func TestTakenForDead(t *testing.T) {
 // An end whose answer was lost is written again, and that is no other end.
 func TestEndWrittenTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		var bad atomic.Bool
 		s.After(failing(&bad, errStore))
 		l := open(t, &s, nil)
@@ -248,7 +248,7 @@ func TestDeadProcess(t *testing.T) {
 		f[field] = value
 		return strings.Join(f, "/")
 	}
-	var s audittest.Store
+	var s recordstest.Store
 	for _, i := range []string{dead, alive} {
 		if _, err := s.Alive(t.Context(), i); err != nil {
 			t.Fatal(err)
@@ -286,7 +286,7 @@ func TestDeadProcess(t *testing.T) {
 // record of that.
 func TestRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		const keep = 3 * time.Hour
 		l := open(t, &s, func(o *records.Options) { o.Retention = keep })
 		round := func(n int) {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/audittest"
+	"openskill/host/records/recordstest"
 	"openskill/sdk/skill"
 )
 
@@ -87,7 +87,7 @@ func wantWhole(t *testing.T, s records.Store) {
 
 func TestCallOnRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		l := open(t, &s, func(o *records.Options) { o.Policy = records.KeepFull })
 		c, f := call("acme"), success()
 		wantCode(t, l.Started(t.Context(), c, []byte(`{"text": "hello"}`)), "")
@@ -119,7 +119,7 @@ func TestCallOnRecord(t *testing.T) {
 // nothing but its own.
 func TestGroupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		const commit = time.Millisecond
 		s.Before(func(_ context.Context, op string) error {
 			if op == "Append" {
@@ -173,7 +173,7 @@ func failing(on *atomic.Bool, err error) func(context.Context, string) error {
 
 func TestStoreFailsAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		var bad atomic.Bool
 		var tried atomic.Int64
 		s.Before(func(_ context.Context, op string) error {
@@ -220,10 +220,10 @@ func TestStoreFailsAndComesBack(t *testing.T) {
 func TestAnswerLost(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		hook func(s *audittest.Store, on *atomic.Bool)
+		hook func(s *recordstest.Store, on *atomic.Bool)
 		took time.Duration
 	}{
-		{"lost", func(s *audittest.Store, on *atomic.Bool) {
+		{"lost", func(s *recordstest.Store, on *atomic.Bool) {
 			s.After(func(_ context.Context, op string) error {
 				if on.Load() && op != "Execution" {
 					return errStore
@@ -231,7 +231,7 @@ func TestAnswerLost(t *testing.T) {
 				return nil
 			})
 		}, 0},
-		{"late", func(s *audittest.Store, on *atomic.Bool) {
+		{"late", func(s *recordstest.Store, on *atomic.Bool) {
 			s.After(func(_ context.Context, op string) error {
 				if on.Load() && op != "Execution" {
 					time.Sleep(time.Minute) // whatever the context says
@@ -239,7 +239,7 @@ func TestAnswerLost(t *testing.T) {
 				return nil
 			})
 		}, 2 * time.Second},
-		{"ended", func(s *audittest.Store, on *atomic.Bool) {
+		{"ended", func(s *recordstest.Store, on *atomic.Bool) {
 			s.After(func(ctx context.Context, op string) error {
 				if on.Load() && op != "Execution" {
 					<-ctx.Done()
@@ -251,7 +251,7 @@ func TestAnswerLost(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var s audittest.Store
+				var s recordstest.Store
 				var bad atomic.Bool
 				l := open(t, &s, nil)
 				c.hook(&s, &bad)
@@ -283,7 +283,7 @@ func TestAnswerOfManyLost(t *testing.T) {
 	for name, told := range map[string]bool{"found": true, "in doubt": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var s audittest.Store
+				var s recordstest.Store
 				l := open(t, &s, nil)
 				var appends atomic.Int32
 				var lost, away atomic.Bool
@@ -343,7 +343,7 @@ func TestAnswerOfManyLost(t *testing.T) {
 // A transaction whose answer was lost may come to be on record some time later.
 func TestWrittenAfterItWasLookedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		var bad atomic.Bool
 		s.Before(failing(&bad, errStore))
 		l := open(t, &s, nil)
@@ -369,7 +369,7 @@ func TestWrittenAfterItWasLookedFor(t *testing.T) {
 // The caller leaves while the record is written.
 func TestCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		l := open(t, &s, nil)
 		s.Before(func(_ context.Context, op string) error {
 			if op == "Append" {
@@ -401,7 +401,7 @@ func TestCallerLeaves(t *testing.T) {
 // What waits is bounded, and so is what runs; beyond that calls are refused at once.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		l := open(t, &s, func(o *records.Options) { o.Queue, o.Open, o.Batch = 8, 20, 4 })
 		var slow atomic.Bool
 		s.Before(func(_ context.Context, op string) error {
@@ -442,7 +442,7 @@ func TestBounds(t *testing.T) {
 
 // picky refuses records by what they say.
 type picky struct {
-	*audittest.Store
+	*recordstest.Store
 	refuse func(e *records.Entry) bool
 }
 
@@ -460,7 +460,7 @@ func TestRecordThatIsRefused(t *testing.T) {
 		bad := func(e *records.Entry) bool {
 			return e.Started != nil && e.Started.Skill == "bad" || e.Finished != nil && e.Finished.Message != ""
 		}
-		s := &picky{&audittest.Store{}, bad}
+		s := &picky{&recordstest.Store{}, bad}
 		s.Before(func(_ context.Context, op string) error {
 			if op == "Append" {
 				time.Sleep(time.Millisecond)
@@ -495,7 +495,7 @@ func TestRecordThatIsRefused(t *testing.T) {
 // kept without what guests wrote.
 func TestEndsAreKeptInBoundedMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s audittest.Store
+		var s recordstest.Store
 		var bad atomic.Bool
 		s.Before(failing(&bad, errStore))
 		const size = 1 << 20

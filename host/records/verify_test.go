@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/audittest"
+	"openskill/host/records/recordstest"
 )
 
 // filled is a store with the calls of two tenants on record, some at once.
-func filled(t *testing.T, calls int) *audittest.Store {
+func filled(t *testing.T, calls int) *recordstest.Store {
 	t.Helper()
-	var s audittest.Store
+	var s recordstest.Store
 	l := open(t, &s, nil)
 	for range calls {
 		for _, tenant := range []string{"acme", "other"} {
@@ -242,7 +242,7 @@ func TestVerifyAgainstHeads(t *testing.T) {
 		return all[:30]
 	})
 	check(records.Missing, 31)
-	var empty audittest.Store
+	var empty recordstest.Store
 	s = &empty
 	check(records.Missing, 40)
 
@@ -418,7 +418,7 @@ func TestVerifyFindsAddedExecutions(t *testing.T) {
 
 // A row of an older version, in which PostgreSQL dropped the sign of a zero, is told as that.
 func TestVerifyTellsLostSigns(t *testing.T) {
-	var s audittest.Store
+	var s recordstest.Store
 	l := open(t, &s, func(o *records.Options) { o.Policy = records.KeepFull })
 	a := call("acme")
 	wantCode(t, l.Started(t.Context(), a, []byte(`{"x":[-0,-0.50,-0.0]}`)), "")

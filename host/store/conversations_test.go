@@ -11,7 +11,7 @@ import (
 
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
-	"openskill/host/records/executions"
+	"openskill/host/records"
 	"openskill/host/records/replay"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
@@ -55,7 +55,7 @@ func TestWhatMayWaitWaitsItsTurn(t *testing.T) {
 			return errors.Join(conversations.NewStore(d).Begin(ctx, one), conversations.NewStore(d).End(ctx, one))
 		},
 		"results": func(ctx context.Context, d *store.DB, i int) error {
-			return executions.NewResults(d).Put(ctx, &executions.Kept{Tenant: "acme", ExecutionID: id(i), Items: []executions.Item{{Name: "x"}}, At: when, Until: when}, executions.Room{Bytes: 1000, Items: 10})
+			return records.NewResults(d).Put(ctx, &records.Kept{Tenant: "acme", ExecutionID: id(i), Items: []records.Item{{Name: "x"}}, At: when, Until: when}, records.Room{Bytes: 1000, Items: 10})
 		},
 		"recordings": func(ctx context.Context, d *store.DB, i int) error {
 			return replay.NewStore(d).Keep(ctx, &replay.Row{Tenant: "acme", ExecutionID: id(i), Created: when})

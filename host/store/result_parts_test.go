@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"openskill/host/dispatch/quota"
-	"openskill/host/records/executions"
+	"openskill/host/records"
 	"openskill/host/store/storetest"
 )
 
@@ -36,8 +36,8 @@ func TestLargeResultsLetOthersWrite(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	before := wrote.Load()
-	k := &executions.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []executions.Item{{Name: "x", Data: make([]byte, 56<<20)}}, At: when, Until: when.Add(time.Hour)}
-	if err := executions.NewResults(d).Put(t.Context(), k, executions.Room{Bytes: 1 << 30, Items: 100}); err != nil {
+	k := &records.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []records.Item{{Name: "x", Data: make([]byte, 56<<20)}}, At: when, Until: when.Add(time.Hour)}
+	if err := records.NewResults(d).Put(t.Context(), k, records.Room{Bytes: 1 << 30, Items: 100}); err != nil {
 		t.Fatal(err)
 	}
 	if n := wrote.Load() - before; n < 20 {
@@ -59,9 +59,9 @@ func TestPartsAreRemoved(t *testing.T) {
 		r := rawOf(t, url)
 		large := bytes.Repeat([]byte("0123456"), 3<<20/7+1)
 		put := func(id int, until time.Time, most int64, data []byte) error {
-			return executions.NewResults(d).Put(t.Context(), &executions.Kept{
-				Tenant: "acme", ExecutionID: fmt.Sprintf("00000000-0000-7000-8000-%012d", id), At: when, Until: until, Items: []executions.Item{{Name: "x", Data: data}},
-			}, executions.Room{Bytes: most, Items: 100})
+			return records.NewResults(d).Put(t.Context(), &records.Kept{
+				Tenant: "acme", ExecutionID: fmt.Sprintf("00000000-0000-7000-8000-%012d", id), At: when, Until: until, Items: []records.Item{{Name: "x", Data: data}},
+			}, records.Room{Bytes: most, Items: 100})
 		}
 		parts := func(what string, want int) {
 			t.Helper()
@@ -77,7 +77,7 @@ func TestPartsAreRemoved(t *testing.T) {
 		}
 		sweep := func(after time.Duration) {
 			t.Helper()
-			if _, err := executions.NewResults(d).Sweep(t.Context(), when.Add(after), 100); err != nil {
+			if _, err := records.NewResults(d).Sweep(t.Context(), when.Add(after), 100); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -99,7 +99,7 @@ func TestPartsAreRemoved(t *testing.T) {
 		parts("perhaps not finished yet", 24)
 		sweep(11 * time.Minute)
 		parts("never finished", 4)
-		if b, err := executions.NewResults(d).Get(t.Context(), "acme", "00000000-0000-7000-8000-000000000005", "x", executions.Whole, when); err != nil || !bytes.Equal(b, large) {
+		if b, err := records.NewResults(d).Get(t.Context(), "acme", "00000000-0000-7000-8000-000000000005", "x", records.WholeResult, when); err != nil || !bytes.Equal(b, large) {
 			t.Errorf("%d bytes, %v", len(b), err)
 		}
 	})

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/records/executions"
-	"openskill/host/records/executions/executionstest"
+	"openskill/host/records"
+	"openskill/host/records/recordstest"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 )
@@ -14,16 +14,16 @@ import (
 func TestResults(t *testing.T) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
-		storetest.Results(t, func(*testing.T) (executions.Results, executions.Results) {
-			s := &executionstest.Results{}
+		storetest.Results(t, func(*testing.T) (records.Results, records.Results) {
+			s := &recordstest.Results{}
 			return s, s
 		})
 	})
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
-		storetest.Results(t, func(t *testing.T) (executions.Results, executions.Results) {
+		storetest.Results(t, func(t *testing.T) (records.Results, records.Results) {
 			t.Helper()
 			open := fresh(t)
-			return executions.NewResults(open()), executions.NewResults(open())
+			return records.NewResults(open()), records.NewResults(open())
 		})
 	})
 }
@@ -32,12 +32,12 @@ func TestResults(t *testing.T) {
 func TestReadingAResultTakesItsSizeOnce(t *testing.T) {
 	const size = 16 << 20
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
-		results, until := executions.NewResults(fresh(t)()), time.Now().Add(time.Hour)
-		k := &executions.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []executions.Item{{Data: make([]byte, size)}}, At: until, Until: until}
-		if err := results.Put(t.Context(), k, executions.Room{Bytes: 1 << 30, Items: 10}); err != nil {
+		results, until := records.NewResults(fresh(t)()), time.Now().Add(time.Hour)
+		k := &records.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []records.Item{{Data: make([]byte, size)}}, At: until, Until: until}
+		if err := results.Put(t.Context(), k, records.Room{Bytes: 1 << 30, Items: 10}); err != nil {
 			t.Fatal(err)
 		}
-		for most, bound := range map[int]uint64{executions.Whole: 3 * size, 64 << 10: size / 2} {
+		for most, bound := range map[int]uint64{records.WholeResult: 3 * size, 64 << 10: size / 2} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			b, err := results.Get(t.Context(), k.Tenant, k.ExecutionID, "", min(most, size), until.Add(-time.Minute))

@@ -17,9 +17,8 @@ import (
 	"openskill/host/api"
 	"openskill/host/api/apitest"
 	"openskill/host/dispatch/approval"
-	"openskill/host/records/audittest"
-	"openskill/host/records/executions"
-	"openskill/host/records/executions/executionstest"
+	"openskill/host/records"
+	"openskill/host/records/recordstest"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
@@ -52,13 +51,13 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	records := &audittest.Store{}
-	manager, err := executions.New(executions.Options{Records: records, Results: &executionstest.Results{}})
+	rows := &recordstest.Store{}
+	manager, err := records.NewManager(records.ManagerOptions{Records: rows, Results: &recordstest.Results{}})
 	if err != nil {
 		return err
 	}
 	scripts := apitest.NewAgentSkills()
-	recorded := &executionstest.Door{Inner: door, Scripts: scripts, Store: records, Manager: manager}
+	recorded := &recordstest.Door{Inner: door, Scripts: scripts, Store: rows, Manager: manager}
 	keys := apitest.Keys{Key: skill.Local()}
 	s, err := api.New(api.Options{
 		Door: recorded, Starter: recorded, Executions: manager, Uploads: &apitest.Uploads{Dir: dir}, Catalogue: apitest.NewCatalogue(), Authenticate: keys.Authenticate, Version: "0.1.0",

@@ -12,14 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/records/executions"
+	"openskill/host/records"
 )
 
 // Results holds a store of results to its contract. open gives a new, empty one for each
 // call; another gives the same one as another process would open it.
-func Results(t *testing.T, open func(t *testing.T) (store, another executions.Results)) {
+func Results(t *testing.T, open func(t *testing.T) (store, another records.Results)) {
 	t.Helper()
-	for name, test := range map[string]func(t *testing.T, s, another executions.Results){
+	for name, test := range map[string]func(t *testing.T, s, another records.Results){
 		"what is kept is read":     resultsRoundTrip,
 		"time":                     resultsExpire,
 		"tenants":                  resultsTenants,
@@ -41,50 +41,50 @@ func Results(t *testing.T, open func(t *testing.T) (store, another executions.Re
 // runID is the id of the nth execution.
 func runID(n int) string { return fmt.Sprintf("00000000-0000-7000-8000-%012x", n) }
 
-func keepItems(t *testing.T, s executions.Results, tenant string, n int, until time.Time, most executions.Room, items ...executions.Item) {
+func keepItems(t *testing.T, s records.Results, tenant string, n int, until time.Time, most records.Room, items ...records.Item) {
 	t.Helper()
-	if err := s.Put(t.Context(), &executions.Kept{Tenant: tenant, ExecutionID: runID(n), Items: items, At: day, Until: until}, most); err != nil {
+	if err := s.Put(t.Context(), &records.Kept{Tenant: tenant, ExecutionID: runID(n), Items: items, At: day, Until: until}, most); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // keptOf lists which of the first n executions have an item x at a time.
-func keptOf(t *testing.T, s executions.Results, tenant string, n int, now time.Time) (list []int) {
+func keptOf(t *testing.T, s records.Results, tenant string, n int, now time.Time) (list []int) {
 	t.Helper()
 	for i := range n {
-		switch _, err := s.Get(t.Context(), tenant, runID(i), "x", executions.Whole, now); {
+		switch _, err := s.Get(t.Context(), tenant, runID(i), "x", records.WholeResult, now); {
 		case err == nil:
 			list = append(list, i)
-		case !errors.Is(err, executions.ErrNotKept):
+		case !errors.Is(err, records.ErrNotKept):
 			t.Fatal(err)
 		}
 	}
 	return list
 }
 
-var plenty = executions.Room{Bytes: 1 << 40, Items: 1 << 40}
+var plenty = records.Room{Bytes: 1 << 40, Items: 1 << 40}
 
 // roomFor is as many bytes as items with names of one letter take whose data have size bytes
 // together.
-func roomFor(items, size int64) executions.Room {
-	return executions.Room{Bytes: items*executions.Size("x", 0) + size, Items: 1 << 40}
+func roomFor(items, size int64) records.Room {
+	return records.Room{Bytes: items*records.Size("x", 0) + size, Items: 1 << 40}
 }
 
-func item(name string, size int) executions.Item {
-	return executions.Item{Name: name, Data: bytes.Repeat([]byte{'d'}, size)}
+func item(name string, size int) records.Item {
+	return records.Item{Name: name, Data: bytes.Repeat([]byte{'d'}, size)}
 }
 
-func resultsRoundTrip(t *testing.T, s, another executions.Results) {
+func resultsRoundTrip(t *testing.T, s, another records.Results) {
 	t.Helper()
 	all := make([]byte, 256)
 	for i := range all {
 		all[i] = byte(i)
 	}
 	big := bytes.Repeat(all, 16<<10) // 4 MiB
-	items := []executions.Item{{Data: []byte(`{"success":true}`)}, {Name: "é/ü.csv", Data: all}, {Name: "big", Data: big}, {Name: "empty"}}
+	items := []records.Item{{Data: []byte(`{"success":true}`)}, {Name: "é/ü.csv", Data: all}, {Name: "big", Data: big}, {Name: "empty"}}
 	keepItems(t, s, "acme", 1, day.Add(time.Hour), plenty, items...)
 	for _, i := range items {
-		got, err := another.Get(t.Context(), "acme", runID(1), i.Name, executions.Whole, day)
+		got, err := another.Get(t.Context(), "acme", runID(1), i.Name, records.WholeResult, day)
 		if err != nil || !bytes.Equal(got, i.Data) {
 			t.Errorf("%q: %d bytes of %d, %v", i.Name, len(got), len(i.Data), err)
 		}
@@ -99,8 +99,8 @@ func resultsRoundTrip(t *testing.T, s, another executions.Results) {
 	if diff := cmp.Diff(map[string]int{"": len(items[0].Data), "big": len(big), "empty": 0, "é/ü.csv": len(all)}, sizes); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	keepItems(t, s, "acme", 1, day.Add(time.Hour), plenty, executions.Item{Data: []byte("anew")})
-	if got, err := another.Get(t.Context(), "acme", runID(1), "", executions.Whole, day); err != nil || string(got) != "anew" {
+	keepItems(t, s, "acme", 1, day.Add(time.Hour), plenty, records.Item{Data: []byte("anew")})
+	if got, err := another.Get(t.Context(), "acme", runID(1), "", records.WholeResult, day); err != nil || string(got) != "anew" {
 		t.Errorf("%q, %v", got, err)
 	}
 	if sizes, err := s.Sizes(t.Context(), "acme", runID(2), day); err != nil || len(sizes) > 0 {
@@ -108,7 +108,7 @@ func resultsRoundTrip(t *testing.T, s, another executions.Results) {
 	}
 }
 
-func resultsExpire(t *testing.T, s, _ executions.Results) {
+func resultsExpire(t *testing.T, s, _ records.Results) {
 	t.Helper()
 	for i := range 5 {
 		keepItems(t, s, "acme", i, day.Add(time.Duration(i)*time.Hour), plenty, item("x", 10), item("y", 10))
@@ -139,11 +139,11 @@ func resultsExpire(t *testing.T, s, _ executions.Results) {
 	}
 }
 
-func resultsTenants(t *testing.T, s, _ executions.Results) {
+func resultsTenants(t *testing.T, s, _ records.Results) {
 	t.Helper()
 	keepItems(t, s, "acme", 1, day.Add(time.Hour), plenty, item("x", 10), item("", 10))
 	for _, tenant := range []string{"other", "", "ACME", "acme ", "%"} {
-		if b, err := s.Get(t.Context(), tenant, runID(1), "x", executions.Whole, day); !errors.Is(err, executions.ErrNotKept) {
+		if b, err := s.Get(t.Context(), tenant, runID(1), "x", records.WholeResult, day); !errors.Is(err, records.ErrNotKept) {
 			t.Errorf("%q: %d bytes, %v", tenant, len(b), err)
 		}
 		if sizes, err := s.Sizes(t.Context(), tenant, runID(1), day); err != nil || len(sizes) > 0 {
@@ -152,7 +152,7 @@ func resultsTenants(t *testing.T, s, _ executions.Results) {
 	}
 }
 
-func resultsRoom(t *testing.T, s, _ executions.Results) {
+func resultsRoom(t *testing.T, s, _ records.Results) {
 	t.Helper()
 	for i, hours := range []int{3, 1, 2, 4} {
 		keepItems(t, s, "acme", i, day.Add(time.Duration(hours)*time.Hour), roomFor(4, 100), item("x", 25))
@@ -183,17 +183,17 @@ func resultsRoom(t *testing.T, s, _ executions.Results) {
 }
 
 // Items without data take room too: their names and rows do.
-func resultsEmpty(t *testing.T, s, another executions.Results) {
+func resultsEmpty(t *testing.T, s, another records.Results) {
 	t.Helper()
 	name := strings.Repeat("n", 200)
-	most := executions.Room{Bytes: 20 * executions.Size("n000"+name, 0), Items: 1 << 40}
+	most := records.Room{Bytes: 20 * records.Size("n000"+name, 0), Items: 1 << 40}
 	if most.Bytes < 20*400 {
 		t.Fatalf("twenty of them count %d bytes", most.Bytes)
 	}
 	for i := range 5 {
-		var all []executions.Item
+		var all []records.Item
 		for n := range 300 { // more than one statement inserts
-			all = append(all, executions.Item{Name: fmt.Sprintf("n%03d%s", n, name)})
+			all = append(all, records.Item{Name: fmt.Sprintf("n%03d%s", n, name)})
 		}
 		keepItems(t, s, "acme", i, day.Add(time.Duration(1+i)*time.Hour), most, all[:15+i]...)
 		if i == 4 {
@@ -214,16 +214,16 @@ func resultsEmpty(t *testing.T, s, another executions.Results) {
 	if n, err := s.Sweep(t.Context(), day.Add(5*time.Hour), 1000); err != nil || n != 300 {
 		t.Errorf("swept %d, %v", n, err)
 	}
-	keepItems(t, s, "acme", 9, day.Add(9*time.Hour), most, item("x", int(most.Bytes-executions.Size("x", 0))))
+	keepItems(t, s, "acme", 9, day.Add(9*time.Hour), most, item("x", int(most.Bytes-records.Size("x", 0))))
 	if got, want := keptOf(t, s, "acme", 10, day), []int{9}; !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v: the room of what was swept is free", got, want)
 	}
 }
 
 // However small they are, there are only so many of a tenant.
-func resultsNumber(t *testing.T, s, _ executions.Results) {
+func resultsNumber(t *testing.T, s, _ records.Results) {
 	t.Helper()
-	most := executions.Room{Bytes: 1 << 40, Items: 3}
+	most := records.Room{Bytes: 1 << 40, Items: 3}
 	for i := range 6 {
 		keepItems(t, s, "acme", i, day.Add(time.Duration(9-i)*time.Hour), most, item("x", 1))
 		keepItems(t, s, "acme", i, day.Add(time.Duration(9-i)*time.Hour), most, item("x", 1)) // twice is one
@@ -238,7 +238,7 @@ func resultsNumber(t *testing.T, s, _ executions.Results) {
 }
 
 // Two processes that keep at once stay within the bound together.
-func resultsManyAtOnce(t *testing.T, s, another executions.Results) {
+func resultsManyAtOnce(t *testing.T, s, another records.Results) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for w := range 4 {
@@ -249,7 +249,7 @@ func resultsManyAtOnce(t *testing.T, s, another executions.Results) {
 		wg.Go(func() {
 			for i := range 10 {
 				n := w*10 + i
-				k := &executions.Kept{Tenant: "acme", ExecutionID: runID(n), Items: []executions.Item{item("x", 10)}, At: day, Until: day.Add(time.Duration(1+n) * time.Hour)}
+				k := &records.Kept{Tenant: "acme", ExecutionID: runID(n), Items: []records.Item{item("x", 10)}, At: day, Until: day.Add(time.Duration(1+n) * time.Hour)}
 				if err := store.Put(context.Background(), k, roomFor(10, 100)); err != nil {
 					t.Error(err)
 				}
@@ -262,7 +262,7 @@ func resultsManyAtOnce(t *testing.T, s, another executions.Results) {
 	}
 }
 
-func resultsAsked(t *testing.T, s, another executions.Results) {
+func resultsAsked(t *testing.T, s, another records.Results) {
 	t.Helper()
 	for _, n := range []int{1, 3, 3, 200} {
 		if err := s.Ask(t.Context(), runID(n), day); err != nil {
@@ -308,11 +308,11 @@ func resultsAsked(t *testing.T, s, another executions.Results) {
 	ask("5", 1, 2, 3, 4, 5)
 }
 
-func resultsContext(t *testing.T, s, _ executions.Results) {
+func resultsContext(t *testing.T, s, _ records.Results) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Put(ctx, &executions.Kept{Tenant: "acme", ExecutionID: runID(0), Items: []executions.Item{item("x", 10)}, At: day, Until: day.Add(time.Hour)}, plenty); err == nil {
+	if err := s.Put(ctx, &records.Kept{Tenant: "acme", ExecutionID: runID(0), Items: []records.Item{item("x", 10)}, At: day, Until: day.Add(time.Hour)}, plenty); err == nil {
 		t.Error("kept after the end of its context")
 	}
 	if got := keptOf(t, s, "acme", 1, day); len(got) > 0 {
@@ -320,17 +320,17 @@ func resultsContext(t *testing.T, s, _ executions.Results) {
 	}
 }
 
-func resultsHostile(t *testing.T, s, _ executions.Results) {
+func resultsHostile(t *testing.T, s, _ records.Results) {
 	t.Helper()
 	for i, text := range []string{"a'; DROP TABLE results; --", `a"b\c`, "?", "$1", "%s", "a?0b", strings.Repeat("n", 1000), "☃\u202e"} {
 		keepItems(t, s, text, i, day.Add(time.Hour), plenty, item(text, 3))
-		if b, err := s.Get(t.Context(), text, runID(i), text, executions.Whole, day); err != nil || len(b) != 3 {
+		if b, err := s.Get(t.Context(), text, runID(i), text, records.WholeResult, day); err != nil || len(b) != 3 {
 			t.Errorf("%q: %d bytes, %v", text, len(b), err)
 		}
 	}
 	for _, text := range []string{"a\x00b", "a\xffb"} {
 		keepItems(t, s, text, 50, day.Add(time.Hour), plenty, item(text, 3))
-		if b, err := s.Get(t.Context(), text, runID(50), text, executions.Whole, day); err != nil || len(b) != 3 {
+		if b, err := s.Get(t.Context(), text, runID(50), text, records.WholeResult, day); err != nil || len(b) != 3 {
 			t.Errorf("%q: %d bytes, %v", text, len(b), err)
 		}
 	}

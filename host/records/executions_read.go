@@ -1,4 +1,4 @@
-package executions
+package records
 
 import (
 	"context"
@@ -9,21 +9,20 @@ import (
 	"strings"
 	"time"
 
-	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
 // View is an execution as its caller sees it.
 type View struct {
-	ID        string         `json:"id"`
-	Status    records.Status `json:"status"`
-	Skill     string         `json:"skill"`
-	Script    string         `json:"script,omitempty"` // of an Agent Skill
-	Version   string         `json:"version"`
-	Digest    string         `json:"digest"`
-	Runner    skill.Kind     `json:"runner,omitempty"` // missing while it runs
-	Tenant    string         `json:"tenant"`
-	Principal string         `json:"principal"`
+	ID        string     `json:"id"`
+	Status    Status     `json:"status"`
+	Skill     string     `json:"skill"`
+	Script    string     `json:"script,omitempty"` // of an Agent Skill
+	Version   string     `json:"version"`
+	Digest    string     `json:"digest"`
+	Runner    skill.Kind `json:"runner,omitempty"` // missing while it runs
+	Tenant    string     `json:"tenant"`
+	Principal string     `json:"principal"`
 
 	PrincipalType skill.PrincipalType `json:"principal_type"`
 	Key           string              `json:"key,omitempty"` // id of the API key that was shown
@@ -43,12 +42,12 @@ type View struct {
 	Reported   int        `json:"reported_tokens,omitempty"` // by the skill's own word; missing where it gave none
 	Error      *Failure   `json:"error,omitempty"`           // missing of a success
 
-	Limits    skill.LimitsJSON  `json:"limits"`
-	Input     records.Payload   `json:"input"`
-	Output    *records.Payload  `json:"output,omitempty"`
-	Artifacts []Artifact        `json:"artifacts,omitempty"`
-	Unlisted  *records.Unlisted `json:"unlisted,omitempty"` // artifacts beyond those
-	Logs      string            `json:"logs,omitempty"`     // the end of standard error with its lines, while it is kept
+	Limits    skill.LimitsJSON `json:"limits"`
+	Input     Payload          `json:"input"`
+	Output    *Payload         `json:"output,omitempty"`
+	Artifacts []Artifact       `json:"artifacts,omitempty"`
+	Unlisted  *Unlisted        `json:"unlisted,omitempty"` // artifacts beyond those
+	Logs      string           `json:"logs,omitempty"`     // the end of standard error with its lines, while it is kept
 	// Of a result that is longer than its reader wants to have: its size, and its beginning as text.
 	ResultBytes int             `json:"result_bytes,omitempty"`
 	ResultHead  string          `json:"result_head,omitempty"`
@@ -63,7 +62,7 @@ type Failure struct {
 
 // Artifact is a file that an execution left.
 type Artifact struct {
-	records.ArtifactInfo
+	ArtifactInfo
 	Kept *bool `json:"kept,omitempty"` // it can be fetched; nil in lists, which do not look
 }
 
@@ -92,7 +91,7 @@ func sees(p skill.Principal) (sight, error) {
 }
 
 // has reports whether an execution is in sight.
-func (s sight) has(e *records.Execution) bool {
+func (s sight) has(e *Execution) bool {
 	return (s.tenant == "" || e.Tenant == s.tenant) && (s.principal == "" || e.Principal == s.principal && e.PrincipalType == s.kind)
 }
 
@@ -123,7 +122,7 @@ func MayRead(p skill.Principal) bool {
 }
 
 // find gives an execution that p sees. One that it does not see is not there.
-func (m *Manager) find(ctx context.Context, p skill.Principal, id string) (*records.Execution, error) {
+func (m *Manager) find(ctx context.Context, p skill.Principal, id string) (*Execution, error) {
 	s, err := sees(p)
 	if err != nil {
 		return nil, err
@@ -132,12 +131,12 @@ func (m *Manager) find(ctx context.Context, p skill.Principal, id string) (*reco
 }
 
 // Execution gives the records of an execution that the caller may see.
-func (m *Manager) Execution(ctx context.Context, p skill.Principal, id string) (*records.Execution, error) {
+func (m *Manager) Execution(ctx context.Context, p skill.Principal, id string) (*Execution, error) {
 	return m.find(ctx, p, id)
 }
 
 // mine gives an execution that p has made, or, for who holds the scope admin, any.
-func (m *Manager) mine(ctx context.Context, p skill.Principal, id string) (*records.Execution, error) {
+func (m *Manager) mine(ctx context.Context, p skill.Principal, id string) (*Execution, error) {
 	switch {
 	case p.May(skill.ScopeHost):
 		return m.execution(ctx, sight{}, id)
@@ -147,16 +146,16 @@ func (m *Manager) mine(ctx context.Context, p skill.Principal, id string) (*reco
 	return m.execution(ctx, sight{p.Tenant, p.ID, p.Type}, id)
 }
 
-func (m *Manager) execution(ctx context.Context, s sight, id string) (*records.Execution, error) {
+func (m *Manager) execution(ctx context.Context, s sight, id string) (*Execution, error) {
 	if !ValidID(id) {
 		return nil, notFound()
 	}
 	e, err := m.o.Records.Execution(ctx, s.tenant, id)
 	switch {
-	case errors.Is(err, records.ErrNotFound):
+	case errors.Is(err, ErrNotFound):
 		return nil, notFound()
 	case err != nil:
-		return nil, unavailable("executions.find", err)
+		return nil, cannotKeep("executions.find", err)
 	case !s.has(e):
 		return nil, notFound()
 	}
@@ -165,8 +164,8 @@ func (m *Manager) execution(ctx context.Context, s sight, id string) (*records.E
 
 // Bytes of a result that [Manager.Get] gives: all, or the beginning that fits on a page.
 const (
-	Whole = math.MaxInt
-	Head  = 64 << 10
+	WholeResult = math.MaxInt
+	FirstPart   = 64 << 10
 )
 
 // Get gives an execution that the caller may see, with its result where that is kept. Of one
@@ -180,7 +179,7 @@ func (m *Manager) Get(ctx context.Context, p skill.Principal, id string, most in
 }
 
 // view is an execution with what is kept of it, and at most so many bytes of its result.
-func (m *Manager) view(ctx context.Context, e *records.Execution, most int) (*View, error) {
+func (m *Manager) view(ctx context.Context, e *Execution, most int) (*View, error) {
 	v := viewOf(e)
 	if m.o.Results == nil {
 		return v, nil
@@ -188,7 +187,7 @@ func (m *Manager) view(ctx context.Context, e *records.Execution, most int) (*Vi
 	now := m.o.Now().UTC()
 	sizes, err := m.o.Results.Sizes(ctx, e.Tenant, e.ExecutionID, now)
 	if err != nil {
-		return nil, unavailable("executions.Get", err)
+		return nil, cannotKeep("executions.Get", err)
 	}
 	if err := room(ctx, sizes[logsName]+min(sizes[""], most)); err != nil {
 		return nil, err
@@ -200,7 +199,7 @@ func (m *Manager) view(ctx context.Context, e *records.Execution, most int) (*Vi
 	if _, kept := sizes[logsName]; kept {
 		logs, err := m.o.Results.Get(ctx, e.Tenant, e.ExecutionID, logsName, sizes[logsName], now)
 		if err != nil && !errors.Is(err, ErrNotKept) { // expired since
-			return nil, unavailable("executions.Get", err)
+			return nil, cannotKeep("executions.Get", err)
 		}
 		v.Logs = string(logs)
 	}
@@ -212,7 +211,7 @@ func (m *Manager) view(ctx context.Context, e *records.Execution, most int) (*Vi
 	switch {
 	case errors.Is(err, ErrNotKept): // expired since
 	case err != nil:
-		return nil, unavailable("executions.Get", err)
+		return nil, cannotKeep("executions.Get", err)
 	case size > most:
 		v.ResultBytes, v.ResultHead = size, strings.ToValidUTF8(string(result), "") // it may be cut within a character
 	case len(result) > 0:
@@ -220,13 +219,13 @@ func (m *Manager) view(ctx context.Context, e *records.Execution, most int) (*Vi
 	case now.Sub(e.Finished.Time) < storeTime:
 		// Its end is on record and its result is being kept, perhaps by another host: who
 		// asks until it has ended must not find it ended without its result.
-		return viewOf(&records.Execution{Started: e.Started}), nil
+		return viewOf(&Execution{Started: e.Started}), nil
 	}
 	return v, nil
 }
 
 // viewOf is what the records tell of an execution.
-func viewOf(e *records.Execution) *View {
+func viewOf(e *Execution) *View {
 	v := &View{
 		ID: e.ExecutionID, Status: e.Status(), Skill: e.Skill, Script: e.Script, Version: e.Version, Digest: e.Digest,
 		Tenant: e.Tenant, Principal: e.Principal, PrincipalType: e.PrincipalType, Key: e.Key, TraceID: e.TraceID,
@@ -250,7 +249,6 @@ func viewOf(e *records.Execution) *View {
 
 // Query chooses executions of those that the caller may see; [records.Query] says what its
 // fields mean.
-type Query = records.Query
 
 // List gives a page of executions that the caller may see, newest first, and the cursor
 // of the next page or "".
@@ -266,7 +264,7 @@ func (m *Manager) List(ctx context.Context, p skill.Principal, q Query) ([]*View
 	return views, next, nil
 }
 
-func (m *Manager) list(ctx context.Context, p skill.Principal, q Query) ([]*records.Execution, string, error) {
+func (m *Manager) list(ctx context.Context, p skill.Principal, q Query) ([]*Execution, string, error) {
 	s, err := sees(p)
 	if err != nil {
 		return nil, "", err
@@ -276,9 +274,9 @@ func (m *Manager) list(ctx context.Context, p skill.Principal, q Query) ([]*reco
 	}
 	list, next, err := m.o.Records.Executions(ctx, q)
 	if err != nil {
-		return nil, "", unavailable("executions.List", err)
+		return nil, "", cannotKeep("executions.List", err)
 	}
-	return slices.DeleteFunc(list, func(e *records.Execution) bool { return !s.has(e) }), next, nil
+	return slices.DeleteFunc(list, func(e *Execution) bool { return !s.has(e) }), next, nil
 }
 
 // narrow makes sure that a query asks for nothing out of sight.
@@ -349,7 +347,7 @@ func (m *Manager) Session(ctx context.Context, p skill.Principal, session string
 }
 
 // shorten leaves out what does not fit, and gives the bytes of what does.
-func shorten(p *records.Payload, room int) int {
+func shorten(p *Payload, room int) int {
 	if len(p.JSON) > room {
 		p.JSON, p.Truncated = nil, true
 	}
@@ -387,7 +385,7 @@ func (m *Manager) File(ctx context.Context, p skill.Principal, id, name string) 
 	now := m.o.Now().UTC()
 	sizes, err := m.o.Results.Sizes(ctx, e.Tenant, e.ExecutionID, now)
 	if err != nil {
-		return nil, unavailable("executions.File", err)
+		return nil, cannotKeep("executions.File", err)
 	}
 	if err := room(ctx, sizes[name]); err != nil {
 		return nil, err
@@ -397,7 +395,7 @@ func (m *Manager) File(ctx context.Context, p skill.Principal, id, name string) 
 	case errors.Is(err, ErrNotKept):
 		return nil, gone
 	case err != nil:
-		return nil, unavailable("executions.File", err)
+		return nil, cannotKeep("executions.File", err)
 	}
 	return data, nil
 }

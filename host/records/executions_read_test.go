@@ -1,4 +1,4 @@
-package executions_test
+package records_test
 
 import (
 	"context"
@@ -11,14 +11,13 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/executions"
-	"openskill/host/records/executions/executionstest"
+	"openskill/host/records/recordstest"
 	"openskill/sdk/skill"
 )
 
 // Who sees what of records, by id, by list and by session.
 func TestWhoSeesWhat(t *testing.T) {
-	h := newHouse(t, executions.Options{})
+	h := newHouse(t, records.ManagerOptions{})
 	ids := map[string]string{}
 	for _, p := range []skill.Principal{ann, amy, bob} {
 		r := h.door.Invoke(t.Context(), p, skill.Request{SkillID: "echo", TraceID: skill.TraceID("t-" + p.ID), Input: json.RawMessage("{}")})
@@ -37,7 +36,7 @@ func TestWhoSeesWhat(t *testing.T) {
 		{"of a namesake", caller("c", "ann", skill.ScopeExecutions), ""},
 		{"of a human of the same name", skill.Principal{ID: "ann", Type: skill.Human, Tenant: "a", Scopes: ann.Scopes}, ""},
 	} {
-		list, _, err := h.List(t.Context(), tc.who, executions.Query{Limit: 10})
+		list, _, err := h.List(t.Context(), tc.who, records.Query{Limit: 10})
 		var got []string
 		for _, v := range list {
 			got = append(got, v.Principal)
@@ -50,12 +49,12 @@ func TestWhoSeesWhat(t *testing.T) {
 			if !strings.Contains(" "+tc.sees+" ", " "+owner+" ") {
 				want = skill.NotFound
 			}
-			_, byID := h.Get(t.Context(), tc.who, id, executions.Whole)
+			_, byID := h.Get(t.Context(), tc.who, id, records.WholeResult)
 			_, bySession := h.Session(t.Context(), tc.who, id)
 			if code(byID) != want || code(bySession) != want {
 				t.Errorf("%s: %s by id %v, by session %v", tc.name, owner, byID, bySession)
 			}
-			list, _, err := h.List(t.Context(), tc.who, executions.Query{TraceID: "t-" + owner, Limit: 10})
+			list, _, err := h.List(t.Context(), tc.who, records.Query{TraceID: "t-" + owner, Limit: 10})
 			if err != nil || (len(list) > 0) != (want == "") {
 				t.Errorf("%s: %s by trace: %d, %v", tc.name, owner, len(list), err)
 			}
@@ -63,16 +62,16 @@ func TestWhoSeesWhat(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		who  skill.Principal
-		q    executions.Query
+		q    records.Query
 		want skill.Code
 	}{
-		"another tenant by name":    {bob, executions.Query{Tenant: "a", Limit: 10}, skill.Forbidden},
-		"another principal by name": {ann, executions.Query{Principal: "amy", Limit: 10}, skill.Forbidden},
-		"without the scope":         {caller("a", "x", skill.ScopeInvoke), executions.Query{Limit: 10}, skill.Forbidden},
-		"nobody":                    {skill.Principal{Scopes: skill.Scopes()}, executions.Query{Limit: 10}, skill.Unauthorized},
-		"of no tenant":              {skill.Principal{ID: "x", Scopes: []string{skill.ScopeAllExecutions}}, executions.Query{Limit: 10}, skill.Forbidden},
-		"one's own tenant by name":  {chief, executions.Query{Tenant: "a", Principal: "ann", Limit: 10}, ""},
-		"a tenant, by the operator": {operator, executions.Query{Tenant: "b", Limit: 10}, ""},
+		"another tenant by name":    {bob, records.Query{Tenant: "a", Limit: 10}, skill.Forbidden},
+		"another principal by name": {ann, records.Query{Principal: "amy", Limit: 10}, skill.Forbidden},
+		"without the scope":         {caller("a", "x", skill.ScopeInvoke), records.Query{Limit: 10}, skill.Forbidden},
+		"nobody":                    {skill.Principal{Scopes: skill.Scopes()}, records.Query{Limit: 10}, skill.Unauthorized},
+		"of no tenant":              {skill.Principal{ID: "x", Scopes: []string{skill.ScopeAllExecutions}}, records.Query{Limit: 10}, skill.Forbidden},
+		"one's own tenant by name":  {chief, records.Query{Tenant: "a", Principal: "ann", Limit: 10}, ""},
+		"a tenant, by the operator": {operator, records.Query{Tenant: "b", Limit: 10}, ""},
 	} {
 		list, _, err := h.List(t.Context(), tc.who, tc.q)
 		if code(err) != tc.want || (err == nil && len(list) != 1) {
@@ -84,7 +83,7 @@ func TestWhoSeesWhat(t *testing.T) {
 // The files of a run are there for who may see it, as long as they are kept.
 func TestFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{MostOfOne: 510, MostOfAll: executions.Room{Bytes: 1000}, Keep: time.Hour})
+		h := newHouse(t, records.ManagerOptions{MostOfOne: 510, MostOfAll: records.Room{Bytes: 1000}, Keep: time.Hour})
 		var left []skill.Artifact
 		run := func(files string) string {
 			r := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "files", Input: json.RawMessage(files)})
@@ -96,7 +95,7 @@ func TestFiles(t *testing.T) {
 			return r.Meta.ExecutionID
 		}
 		id := run(`[{"name":"a.csv","size":60},{"name":"b","size":50},{"name":"c","size":40},{"name":"\u001bd","size":0}]`)
-		v, err := h.Get(t.Context(), ann, id, executions.Whole)
+		v, err := h.Get(t.Context(), ann, id, records.WholeResult)
 		if err != nil || len(v.Artifacts) != 4 {
 			t.Fatalf("%+v, %v", v, err)
 		}
@@ -142,18 +141,18 @@ func TestFiles(t *testing.T) {
 func TestLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
-			of                executions.Logs
+			of                records.Logs
 			ofFailed, ofOther string
-		}{{"", "", ""}, {"none", "", ""}, {executions.LogsOfFailed, "said", ""}, {executions.LogsOfAll, "said", "said"}} {
-			h := newHouse(t, executions.Options{Logs: c.of, Keep: time.Hour})
+		}{{"", "", ""}, {"none", "", ""}, {records.LogsOfFailed, "said", ""}, {records.LogsOfAll, "said", "said"}} {
+			h := newHouse(t, records.ManagerOptions{Logs: c.of, Keep: time.Hour})
 			for failed, want := range map[bool]string{true: c.ofFailed, false: c.ofOther} {
 				r := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "files", Input: json.RawMessage(`[{"name":"a","size":1}]`)})
 				id := r.Meta.ExecutionID
 				h.KeepLogs(t.Context(), &records.Started{Tenant: ann.Tenant, ExecutionID: id}, failed, func() string { return "said" })
-				if v, err := h.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Logs != want || len(v.Artifacts) != 1 {
+				if v, err := h.Get(t.Context(), ann, id, records.WholeResult); err != nil || v.Logs != want || len(v.Artifacts) != 1 {
 					t.Errorf("%q, failed %v: %+v, %v", c.of, failed, v, err)
 				}
-				if list, _, err := h.List(t.Context(), ann, executions.Query{}); err != nil || list[0].Logs != "" {
+				if list, _, err := h.List(t.Context(), ann, records.Query{}); err != nil || list[0].Logs != "" {
 					t.Errorf("a list with logs: %v", err)
 				}
 				for name, p := range map[string]skill.Principal{"\tlogs": ann, "logs": ann} {
@@ -161,30 +160,30 @@ func TestLogs(t *testing.T) {
 						t.Errorf("%q is a file: %q, %v", name, b, err)
 					}
 				}
-				if v, err := h.Get(t.Context(), bob, id, executions.Whole); code(err) != skill.NotFound {
+				if v, err := h.Get(t.Context(), bob, id, records.WholeResult); code(err) != skill.NotFound {
 					t.Errorf("seen by another tenant: %+v, %v", v, err)
 				}
 			}
 		}
-		h := newHouse(t, executions.Options{Logs: executions.LogsOfAll, Keep: time.Hour})
+		h := newHouse(t, records.ManagerOptions{Logs: records.LogsOfAll, Keep: time.Hour})
 		r := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "files", Input: json.RawMessage(`[]`)})
 		of := &records.Started{Tenant: ann.Tenant, ExecutionID: r.Meta.ExecutionID}
 		h.KeepLogs(t.Context(), of, false, func() string { return "" })
-		if v, err := h.Get(t.Context(), ann, of.ExecutionID, executions.Whole); err != nil || v.Logs != "" {
+		if v, err := h.Get(t.Context(), ann, of.ExecutionID, records.WholeResult); err != nil || v.Logs != "" {
 			t.Errorf("%+v, %v", v, err)
 		}
 		h.KeepLogs(t.Context(), of, false, func() string { return "said" })
 		h.results.Fail(errors.New("full"))
 		h.KeepLogs(t.Context(), of, false, func() string { return "more" }) // is told in the log alone
-		if _, err := h.Get(t.Context(), ann, of.ExecutionID, executions.Whole); code(err) != skill.AuditUnavailable {
+		if _, err := h.Get(t.Context(), ann, of.ExecutionID, records.WholeResult); code(err) != skill.AuditUnavailable {
 			t.Errorf("logs that cannot be read: %v", err)
 		}
 		h.results.Fail(nil)
-		if v, err := h.Get(t.Context(), ann, of.ExecutionID, executions.Whole); err != nil || v.Logs != "said" {
+		if v, err := h.Get(t.Context(), ann, of.ExecutionID, records.WholeResult); err != nil || v.Logs != "said" {
 			t.Errorf("%+v, %v", v, err)
 		}
 		time.Sleep(2 * time.Hour)
-		if v, err := h.Get(t.Context(), ann, of.ExecutionID, executions.Whole); err != nil || v.Logs != "" {
+		if v, err := h.Get(t.Context(), ann, of.ExecutionID, records.WholeResult); err != nil || v.Logs != "" {
 			t.Errorf("kept for ever: %+v, %v", v, err)
 		}
 	})
@@ -192,8 +191,8 @@ func TestLogs(t *testing.T) {
 
 func TestSessionsAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{})
-		session := executionstest.ID(0xabc)
+		h := newHouse(t, records.ManagerOptions{})
+		session := recordstest.ID(0xabc)
 		for _, n := range []int{2, 0, 1, 1} {
 			h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "echo", Input: json.RawMessage("{}"), Turn: skill.Turn{Session: session, Iteration: n}})
 			time.Sleep(time.Second)
@@ -206,7 +205,7 @@ func TestSessionsAreInOrder(t *testing.T) {
 		if want := "0 2,1 3,1 4,2 1"; err != nil || strings.Join(got, ",") != want {
 			t.Errorf("%q, want %s; %v", got, want, err)
 		}
-		for _, session := range []string{"", "x", executionstest.ID(5)} {
+		for _, session := range []string{"", "x", recordstest.ID(5)} {
 			if _, err := h.Session(t.Context(), ann, session); code(err) != skill.NotFound {
 				t.Errorf("%q: %v", session, err)
 			}
@@ -215,19 +214,19 @@ func TestSessionsAreInOrder(t *testing.T) {
 }
 
 // fewAtOnce gives two executions a page, whatever is asked for.
-type fewAtOnce struct{ executions.Records }
+type fewAtOnce struct{ records.ExecutionRecords }
 
 func (r fewAtOnce) Executions(ctx context.Context, q records.Query) ([]*records.Execution, string, error) {
 	q.Limit = min(q.Limit, 2)
-	return r.Records.Executions(ctx, q)
+	return r.ExecutionRecords.Executions(ctx, q)
 }
 
 // A session is whole over pages, and bounded: what came before goes without its inputs.
 func TestLargeSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{})
-		h.manager(t, executions.Options{Records: fewAtOnce{h.records}})
-		session := executionstest.ID(0xabc)
+		h := newHouse(t, records.ManagerOptions{})
+		h.manager(t, records.ManagerOptions{Records: fewAtOnce{h.records}})
+		session := recordstest.ID(0xabc)
 		input, err := json.Marshal(strings.Repeat("x", 5<<20))
 		if err != nil {
 			t.Fatal(err)
@@ -250,7 +249,7 @@ func TestLargeSessions(t *testing.T) {
 
 func TestReplay(t *testing.T) {
 	var asked string
-	h := newHouse(t, executions.Options{Replay: func(_ context.Context, p skill.Principal, id string) (any, error) {
+	h := newHouse(t, records.ManagerOptions{Replay: func(_ context.Context, p skill.Principal, id string) (any, error) {
 		asked = p.ID + " " + id
 		return map[string]bool{"identical": true}, nil
 	}})
@@ -261,7 +260,7 @@ func TestReplay(t *testing.T) {
 	if _, err := h.Replay(t.Context(), ann, id); err != nil || asked != "ann "+id {
 		t.Errorf("%v, asked %q", err, asked)
 	}
-	h.manager(t, executions.Options{})
+	h.manager(t, records.ManagerOptions{})
 	if _, err := h.Replay(t.Context(), ann, id); code(err) != skill.NotFound {
 		t.Errorf("where nothing is recorded: %v", err)
 	}
@@ -269,11 +268,11 @@ func TestReplay(t *testing.T) {
 
 // Records that cannot be read are no reason to say that there is nothing.
 func TestRecordsThatCannotBeRead(t *testing.T) {
-	h := newHouse(t, executions.Options{})
+	h := newHouse(t, records.ManagerOptions{})
 	id := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "echo", Input: json.RawMessage("{}")}).Meta.ExecutionID
 	h.records.Before(func(context.Context, string) error { return errors.New("database is locked at /secret") })
-	_, get := h.Get(t.Context(), ann, id, executions.Whole)
-	_, _, list := h.List(t.Context(), ann, executions.Query{Limit: 10})
+	_, get := h.Get(t.Context(), ann, id, records.WholeResult)
+	_, _, list := h.List(t.Context(), ann, records.Query{Limit: 10})
 	_, cancel := h.Cancel(t.Context(), ann, id)
 	_, session := h.Session(t.Context(), ann, id)
 	_, file := h.File(t.Context(), ann, id, "x")

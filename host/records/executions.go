@@ -1,12 +1,13 @@
-// Package executions is what callers get to see and do about calls that run or have run:
+// This part is what callers get to see and do about calls that run or have run:
 // their records, their results while these are kept, and an end before their own.
 //
 // A call that outlives its request runs in [Manager.Start]; it belongs to nobody's
 // connection, only to its tenant's bound of such calls, to who cancels it, and to the
 // host's end. Every call, long or not, is made known to [Manager.Track] by the door, and
 // can be cancelled by who made it, from any host that shares the database: one that does
-// not run it makes a note, which the one that does finds within [Options.AskEvery].
-package executions
+// not run it makes a note, which the one that does finds within [ManagerOptions.AskEvery].
+
+package records
 
 import (
 	"context"
@@ -16,14 +17,13 @@ import (
 	"time"
 
 	"openskill/host/internal/gate"
-	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
 // Records is where executions are looked up; [records.Store] is one.
-type Records interface {
-	Execution(ctx context.Context, tenant, id string) (*records.Execution, error)
-	Executions(ctx context.Context, q records.Query) ([]*records.Execution, string, error)
+type ExecutionRecords interface {
+	Execution(ctx context.Context, tenant, id string) (*Execution, error)
+	Executions(ctx context.Context, q Query) ([]*Execution, string, error)
 }
 
 // ErrNotKept is what Results says of what is not there, or not any more.
@@ -91,9 +91,9 @@ const (
 )
 
 // Options configure a [Manager]. Zero never means "unlimited".
-type Options struct {
-	Records Records // required
-	Results Results // nil: nothing is kept, and calls end only on the host that runs them
+type ManagerOptions struct {
+	Records ExecutionRecords // required
+	Results Results          // nil: nothing is kept, and calls end only on the host that runs them
 	// Replay runs an execution again, and authorizes; nil: nothing is recorded here.
 	Replay func(ctx context.Context, p skill.Principal, id string) (any, error)
 
@@ -112,7 +112,7 @@ type Options struct {
 	Now func() time.Time // nil: the system's clock
 }
 
-func (o Options) withDefaults() Options {
+func (o ManagerOptions) withDefaults() ManagerOptions {
 	or(&o.Keep, time.Hour)
 	or(&o.Long, 64)
 	or(&o.MostOfOne, 64<<20)
@@ -138,7 +138,7 @@ func or[T int | int64 | time.Duration](p *T, d T) {
 
 // Manager is made by [New]. It is safe for concurrent use.
 type Manager struct {
-	o Options
+	o ManagerOptions
 
 	base   context.Context //nolint:containedctx // the parent of long calls, ended by Close
 	endAll context.CancelCauseFunc
@@ -151,7 +151,7 @@ type Manager struct {
 }
 
 // New makes a manager. It starts nothing; see [Manager.Tend].
-func New(o Options) (*Manager, error) {
+func NewManager(o ManagerOptions) (*Manager, error) {
 	if o.Records == nil {
 		return nil, errors.New("executions.New: Records is required")
 	}
@@ -233,7 +233,7 @@ func notFound() error {
 }
 
 // unavailable makes an error for callers of one of a store.
-func unavailable(op string, err error) error {
+func cannotKeep(op string, err error) error {
 	var known *skill.Error
 	if errors.As(err, &known) {
 		return err

@@ -1,4 +1,4 @@
-package executions_test
+package records_test
 
 import (
 	"context"
@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/executions"
-	"openskill/host/records/executions/executionstest"
+	"openskill/host/records/recordstest"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
@@ -18,13 +17,13 @@ import (
 
 // host is a manager on a real database, with a door.
 type host struct {
-	*executions.Manager
-	door *executionstest.Door
+	*records.Manager
+	door *recordstest.Door
 }
 
 func openHost(t *testing.T, db *store.DB, calls *house) host {
 	t.Helper()
-	m, err := executions.New(executions.Options{Records: records.NewStore(db), Results: executions.NewResults(db), AskEvery: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	m, err := records.NewManager(records.ManagerOptions{Records: records.NewStore(db), Results: records.NewResults(db), AskEvery: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +40,7 @@ func openHost(t *testing.T, db *store.DB, calls *house) host {
 		stop()
 		<-done
 	})
-	return host{m, &executionstest.Door{Inner: calls, Store: records.NewStore(db), Manager: m}}
+	return host{m, &recordstest.Door{Inner: calls, Store: records.NewStore(db), Manager: m}}
 }
 
 // Two hosts on one database: what runs on one is seen, read and ended on the other, and
@@ -62,10 +61,10 @@ func TestTwoHostsOnOneDatabase(t *testing.T) {
 			}
 			return execution
 		}
-		ended := func(id string) *executions.View {
+		ended := func(id string) *records.View {
 			t.Helper()
 			for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-				v, err := two.Get(t.Context(), ann, id, executions.Whole)
+				v, err := two.Get(t.Context(), ann, id, records.WholeResult)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -79,7 +78,7 @@ func TestTwoHostsOnOneDatabase(t *testing.T) {
 		}
 
 		held := begin("held", "{}")
-		if list, _, err := two.List(t.Context(), ann, executions.Query{Status: records.Running, Limit: 10}); err != nil || len(list) != 1 || list[0].ID != held {
+		if list, _, err := two.List(t.Context(), ann, records.Query{Status: records.Running, Limit: 10}); err != nil || len(list) != 1 || list[0].ID != held {
 			t.Fatalf("running: %+v, %v", list, err)
 		}
 		for _, p := range []skill.Principal{bob, amy, {}} {
@@ -102,10 +101,10 @@ func TestTwoHostsOnOneDatabase(t *testing.T) {
 			t.Errorf("%d bytes, %v", len(b), err)
 		}
 		for _, p := range []skill.Principal{bob, amy} {
-			_, byID := two.Get(t.Context(), p, files, executions.Whole)
+			_, byID := two.Get(t.Context(), p, files, records.WholeResult)
 			_, file := two.File(t.Context(), p, files, "a b.csv")
 			_, session := two.Session(t.Context(), p, files)
-			list, _, err := two.List(t.Context(), p, executions.Query{TraceID: "t-1", Session: files, Limit: 10})
+			list, _, err := two.List(t.Context(), p, records.Query{TraceID: "t-1", Session: files, Limit: 10})
 			if code(byID) != skill.NotFound || code(file) != skill.NotFound || code(session) != skill.NotFound || err != nil || len(list) > 0 {
 				t.Errorf("%s finds %v, %v, %v, %d, %v", p.ID, byID, file, session, len(list), err)
 			}
@@ -114,12 +113,12 @@ func TestTwoHostsOnOneDatabase(t *testing.T) {
 			t.Errorf("%d, %v", len(views), err)
 		}
 		for _, cursor := range []string{"x", "0", strings.Repeat("A", 200)} {
-			if _, _, err := two.List(t.Context(), ann, executions.Query{Limit: 1, Cursor: cursor}); code(err) != skill.InvalidArgument {
+			if _, _, err := two.List(t.Context(), ann, records.Query{Limit: 1, Cursor: cursor}); code(err) != skill.InvalidArgument {
 				t.Errorf("cursor %q: %v", cursor, err)
 			}
 		}
 		for _, text := range []string{"a\x00b", "\xff", strings.Repeat("x", 300)} {
-			if list, _, err := two.List(t.Context(), operator, executions.Query{Limit: 1, Tenant: text, Skill: text, TraceID: text, Code: text}); err != nil || len(list) > 0 {
+			if list, _, err := two.List(t.Context(), operator, records.Query{Limit: 1, Tenant: text, Skill: text, TraceID: text, Code: text}); err != nil || len(list) > 0 {
 				t.Errorf("%.10q: %d, %v", text, len(list), err)
 			}
 		}

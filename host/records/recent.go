@@ -1,8 +1,9 @@
-// Package recent keeps what happened on this host in the last hour, in memory: figures by
+// A window keeps what happened on this host in the last hour, in memory: figures by
 // minute for each tenant, and the calls that end now for those who watch.
 //
-// It is for people who look at a host. What must not be forgotten is in package audit.
-package recent
+// It is for people who look at a host. What must not be forgotten is in the chain.
+
+package records
 
 import (
 	"math"
@@ -15,7 +16,7 @@ import (
 const Minutes = 60
 
 // Call is a call that has ended.
-type Call struct {
+type EndedCall struct {
 	ID        string // of its execution; "" where none is on record
 	Tenant    string
 	Principal string
@@ -30,7 +31,7 @@ type Call struct {
 }
 
 // Options bound a [Window]. Zero fields mean the defaults.
-type Options struct {
+type WindowOptions struct {
 	Tenants int // whose figures are kept apart; 0: 256. Those who come later are counted together
 	Skills  int // of each of them; 0: 100, likewise
 	Now     func() time.Time
@@ -45,7 +46,7 @@ const mostCodes = 64
 
 // Window holds figures of the last hour. It is safe for concurrent use.
 type Window struct {
-	o Options
+	o WindowOptions
 
 	mu      sync.Mutex
 	all     *series
@@ -53,7 +54,7 @@ type Window struct {
 }
 
 // New makes a window in which nothing has happened.
-func New(o Options) *Window {
+func NewWindow(o WindowOptions) *Window {
 	if o.Tenants <= 0 {
 		o.Tenants = 256
 	}
@@ -67,7 +68,7 @@ func New(o Options) *Window {
 }
 
 // Add counts a call.
-func (w *Window) Add(c *Call) {
+func (w *Window) Add(c *EndedCall) {
 	minute := minuteOf(w.o.Now())
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -212,7 +213,7 @@ type skillSlot struct {
 
 func newSeries() *series { return &series{skills: map[string]*skillSeries{}} }
 
-func (s *series) add(c *Call, at int64, mostSkills int) {
+func (s *series) add(c *EndedCall, at int64, mostSkills int) {
 	m := s.at(at)
 	m.calls++
 	m.fuel += c.Fuel
@@ -244,7 +245,7 @@ func (s *series) at(minuteNow int64) *minute {
 	return m
 }
 
-func (s *series) skill(c *Call, at int64, most int) {
+func (s *series) skill(c *EndedCall, at int64, most int) {
 	name, at := c.Skill, at/10
 	k := s.skills[name]
 	if k == nil && len(s.skills) >= most {

@@ -1,4 +1,4 @@
-package executionstest
+package recordstest
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/executions"
 	"openskill/sdk/skill"
 )
 
@@ -31,7 +30,7 @@ type Door struct {
 	Inner   Inner
 	Scripts Scripts // nil: there are none
 	Store   records.Store
-	Manager *executions.Manager
+	Manager *records.Manager
 	Now     func() time.Time // nil: the system's clock
 
 	count atomic.Int64
@@ -130,7 +129,7 @@ func (d *Door) append(ctx context.Context, e *records.Entry) error {
 	}
 	e.Tenant, e.ExecutionID, e.Time, e.Body, e.Wait = s.Tenant, s.ExecutionID, d.now(), body, true
 	if err := cmp.Or(d.Store.Append(ctx, []*records.Entry{e}), e.Left); err != nil {
-		return &skill.Error{Op: "executionstest.Door", Code: skill.AuditUnavailable, Message: "nothing can be put on record now", Err: err}
+		return &skill.Error{Op: "recordstest.Door", Code: skill.AuditUnavailable, Message: "nothing can be put on record now", Err: err}
 	}
 	return nil
 }

@@ -1,10 +1,9 @@
-package executions
+package records
 
 import (
 	"context"
 	"time"
 
-	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -15,7 +14,7 @@ type running struct {
 
 // Track makes a call known that is on record and about to run. The door runs it with the
 // context, which ends when the call is cancelled, and calls done when it has ended.
-func (m *Manager) Track(ctx context.Context, s *records.Started) (run context.Context, done func()) {
+func (m *Manager) Track(ctx context.Context, s *Started) (run context.Context, done func()) {
 	run, cancel := context.WithCancelCause(ctx)
 	r := &running{cancel}
 	m.mu.Lock()
@@ -72,18 +71,18 @@ func (m *Manager) stop(ctx context.Context, id string) error {
 		}
 	}
 	if err := m.o.Results.Ask(ctx, id, m.o.Now().UTC()); err != nil {
-		return unavailable("executions.Cancel", err)
+		return cannotKeep("executions.Cancel", err)
 	}
 	return nil
 }
 
 // seenToEnd gives an execution as soon as it has ended, or as it is after a moment.
-func (m *Manager) seenToEnd(ctx context.Context, e *records.Execution) (*View, error) {
+func (m *Manager) seenToEnd(ctx context.Context, e *Execution) (*View, error) {
 	deadline := time.NewTimer(m.o.EndWait)
 	defer deadline.Stop()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		v, err := m.view(ctx, e, Head)
-		if err != nil || v.Status != records.Running {
+		v, err := m.view(ctx, e, FirstPart)
+		if err != nil || v.Status != Running {
 			return v, err
 		}
 		again := time.NewTimer(pause)
@@ -97,7 +96,7 @@ func (m *Manager) seenToEnd(ctx context.Context, e *records.Execution) (*View, e
 			return v, nil
 		}
 		if e, err = m.o.Records.Execution(ctx, e.Tenant, e.ExecutionID); err != nil {
-			return nil, unavailable("executions.Cancel", err)
+			return nil, cannotKeep("executions.Cancel", err)
 		}
 	}
 }

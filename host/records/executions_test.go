@@ -1,4 +1,4 @@
-package executions_test
+package records_test
 
 import (
 	"context"
@@ -11,18 +11,16 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/audittest"
-	"openskill/host/records/executions"
-	"openskill/host/records/executions/executionstest"
+	"openskill/host/records/recordstest"
 	"openskill/sdk/skill"
 )
 
 // house is a manager with a door, records and results in memory.
 type house struct {
-	*executions.Manager
-	door    *executionstest.Door
-	records *audittest.Store
-	results *executionstest.Results
+	*records.Manager
+	door    *recordstest.Door
+	records *recordstest.Store
+	results *recordstest.Results
 	held    chan struct{} // lets calls of "held" go on
 }
 
@@ -49,13 +47,13 @@ func (h *house) Invoke(ctx context.Context, _ skill.Principal, r skill.Request) 
 	return &skill.Result{Success: true, SkillID: r.SkillID, TraceID: r.TraceID, Data: json.RawMessage(`{"n":1}`)}
 }
 
-func newHouse(t *testing.T, o executions.Options) *house {
+func newHouse(t *testing.T, o records.ManagerOptions) *house {
 	t.Helper()
-	h := &house{records: &audittest.Store{}, results: &executionstest.Results{}, held: make(chan struct{})}
+	h := &house{records: &recordstest.Store{}, results: &recordstest.Results{}, held: make(chan struct{})}
 	return h.manager(t, o)
 }
 
-func (h *house) manager(t *testing.T, o executions.Options) *house {
+func (h *house) manager(t *testing.T, o records.ManagerOptions) *house {
 	t.Helper()
 	o.Log = slog.New(slog.DiscardHandler)
 	if o.Records == nil {
@@ -65,10 +63,10 @@ func (h *house) manager(t *testing.T, o executions.Options) *house {
 		o.Results = h.results
 	}
 	var err error
-	if h.Manager, err = executions.New(o); err != nil {
+	if h.Manager, err = records.NewManager(o); err != nil {
 		t.Fatal(err)
 	}
-	h.door = &executionstest.Door{Inner: h, Store: h.records, Manager: h.Manager}
+	h.door = &recordstest.Door{Inner: h, Store: h.records, Manager: h.Manager}
 	return h
 }
 
@@ -98,7 +96,7 @@ func code(err error) skill.Code { return skill.CodeOf(err) }
 // has expired.
 func TestALongCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{Keep: 10 * time.Minute})
+		h := newHouse(t, records.ManagerOptions{Keep: 10 * time.Minute})
 		tending, stop := context.WithCancel(t.Context())
 		defer stop()
 		go h.Tend(tending)
@@ -109,12 +107,12 @@ func TestALongCall(t *testing.T) {
 		}
 		leave()
 		synctest.Wait()
-		if v, err := h.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Status != records.Running || v.Result != nil || v.FinishedAt != nil {
+		if v, err := h.Get(t.Context(), ann, id, records.WholeResult); err != nil || v.Status != records.Running || v.Result != nil || v.FinishedAt != nil {
 			t.Fatalf("while it runs: %+v, %v", v, err)
 		}
 		close(h.held)
 		synctest.Wait()
-		v, err := h.Get(t.Context(), ann, id, executions.Whole)
+		v, err := h.Get(t.Context(), ann, id, records.WholeResult)
 		if err != nil || v.Status != records.Success || v.FinishedAt == nil {
 			t.Fatalf("afterwards: %+v, %v", v, err)
 		}
@@ -123,7 +121,7 @@ func TestALongCall(t *testing.T) {
 			t.Errorf("result %s, %v", v.Result, err)
 		}
 		time.Sleep(10*time.Minute + time.Second)
-		if v, err := h.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Status != records.Success || v.Result != nil {
+		if v, err := h.Get(t.Context(), ann, id, records.WholeResult); err != nil || v.Status != records.Success || v.Result != nil {
 			t.Errorf("when it has expired: %+v, %v", v, err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -138,7 +136,7 @@ func TestALongCall(t *testing.T) {
 // the record of its end and the keeping of the result.
 func TestNoEndWithoutItsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{})
+		h := newHouse(t, records.ManagerOptions{})
 		gate := make(chan struct{})
 		id, _, err := h.Start(t.Context(), ann, func(ctx context.Context, started func(string)) *skill.Result {
 			r := h.door.Start(ctx, ann, skill.Request{SkillID: "echo", Input: json.RawMessage("{}")}, started)
@@ -149,23 +147,23 @@ func TestNoEndWithoutItsResult(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if v, err := h.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Status != records.Running || v.FinishedAt != nil || v.Output != nil {
+		if v, err := h.Get(t.Context(), ann, id, records.WholeResult); err != nil || v.Status != records.Running || v.FinishedAt != nil || v.Output != nil {
 			t.Errorf("between: %+v, %v", v, err)
 		}
 		time.Sleep(time.Minute) // whoever should have kept it is gone
-		if v, err := h.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Status != records.Success || v.Result != nil {
+		if v, err := h.Get(t.Context(), ann, id, records.WholeResult); err != nil || v.Status != records.Success || v.Result != nil {
 			t.Errorf("a minute later: %+v, %v", v, err)
 		}
 		close(gate)
 		synctest.Wait()
-		if v, err := h.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Result == nil {
+		if v, err := h.Get(t.Context(), ann, id, records.WholeResult); err != nil || v.Result == nil {
 			t.Errorf("in the end: %+v, %v", v, err)
 		}
 	})
 }
 
 func TestACallThatIsRefusedBeforeItBegins(t *testing.T) {
-	h := newHouse(t, executions.Options{Long: 1})
+	h := newHouse(t, records.ManagerOptions{Long: 1})
 	for range 3 { // none of them keeps its place
 		id, r, err := h.begin(t.Context(), ann, "refused")
 		if id != "" || err != nil || r == nil || r.Error == nil || r.Error.Code != skill.RateLimited {
@@ -177,14 +175,14 @@ func TestACallThatIsRefusedBeforeItBegins(t *testing.T) {
 // A panic on the way of a long call ends that call, and nothing of it is shown.
 func TestALongCallThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{Long: 1})
+		h := newHouse(t, records.ManagerOptions{Long: 1})
 		for range 2 { // it gives its place back
 			id, r, err := h.begin(t.Context(), ann, "panics")
 			if id == "" || err != nil {
 				t.Fatalf("%q, %+v, %v", id, r, err)
 			}
 			synctest.Wait()
-			b, err := h.results.Get(t.Context(), "a", id, "", executions.Whole, time.Time{})
+			b, err := h.results.Get(t.Context(), "a", id, "", records.WholeResult, time.Time{})
 			if err != nil || !strings.Contains(string(b), "INTERNAL") || strings.Contains(string(b), "secret") {
 				t.Errorf("%s, %v", b, err)
 			}
@@ -195,7 +193,7 @@ func TestALongCallThatPanics(t *testing.T) {
 // Who leaves before the call is on record has not called.
 func TestWhoLeavesBeforeTheRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{})
+		h := newHouse(t, records.ManagerOptions{})
 		ctx, leave := context.WithCancel(t.Context())
 		var cause error
 		go func() {
@@ -215,7 +213,7 @@ func TestWhoLeavesBeforeTheRecord(t *testing.T) {
 
 func TestLongCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{Long: 5})
+		h := newHouse(t, records.ManagerOptions{Long: 5})
 		for i := range 3 {
 			if _, _, err := h.begin(t.Context(), ann, "held"); err != nil {
 				t.Fatalf("%d: %v", i, err)
@@ -247,7 +245,7 @@ func TestLongCallsAreBounded(t *testing.T) {
 // whether it is a long one or its client waits for it.
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{})
+		h := newHouse(t, records.ManagerOptions{})
 		id, _, err := h.begin(t.Context(), ann, "held")
 		if err != nil {
 			t.Fatal(err)
@@ -272,7 +270,7 @@ func TestCancel(t *testing.T) {
 			waits <- h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "held", Input: json.RawMessage("{}")})
 		}()
 		synctest.Wait()
-		if v, err := h.Cancel(t.Context(), operator, executionstest.ID(2)); err != nil || v.Status != records.Terminated {
+		if v, err := h.Cancel(t.Context(), operator, recordstest.ID(2)); err != nil || v.Status != records.Terminated {
 			t.Errorf("one that is waited for: %+v, %v", v, err)
 		}
 		if r := <-waits; r.Error == nil || r.Error.Code != skill.Cancelled {
@@ -286,7 +284,7 @@ func TestCancel(t *testing.T) {
 		if v, err := h.Cancel(t.Context(), ann, done); err != nil || v.Status != records.Success || v.Result == nil {
 			t.Errorf("one that has ended: %+v, %v", v, err)
 		}
-		for _, id := range []string{"", "x", executionstest.ID(99), strings.ToUpper(id) + "A", "00000000-0000-7000-8000-00000000000g"} {
+		for _, id := range []string{"", "x", recordstest.ID(99), strings.ToUpper(id) + "A", "00000000-0000-7000-8000-00000000000g"} {
 			if _, err := h.Cancel(t.Context(), ann, id); code(err) != skill.NotFound {
 				t.Errorf("%q: %v", id, err)
 			}
@@ -297,7 +295,7 @@ func TestCancel(t *testing.T) {
 // A call on another host that has the same database ends soon after it was asked for.
 func TestCancelOnAnotherHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{})
+		h := newHouse(t, records.ManagerOptions{})
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go h.Tend(ctx)
@@ -305,14 +303,14 @@ func TestCancelOnAnotherHost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		other := (&house{records: h.records, results: h.results}).manager(t, executions.Options{EndWait: time.Millisecond})
+		other := (&house{records: h.records, results: h.results}).manager(t, records.ManagerOptions{EndWait: time.Millisecond})
 		at := time.Now()
 		if v, err := other.Cancel(t.Context(), ann, id); err != nil || v.Status != records.Running {
 			t.Fatalf("%+v, %v", v, err)
 		}
 		time.Sleep(time.Second - time.Since(at))
 		synctest.Wait()
-		if v, err := other.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Status != records.Terminated || v.Result == nil {
+		if v, err := other.Get(t.Context(), ann, id, records.WholeResult); err != nil || v.Status != records.Terminated || v.Result == nil {
 			t.Errorf("a second later: %+v, %v", v, err)
 		}
 		h.results.Fail(errors.New("gone"))
@@ -325,7 +323,7 @@ func TestCancelOnAnotherHost(t *testing.T) {
 // A host that stops ends its long calls, and their ends are on record.
 func TestAHostThatStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{})
+		h := newHouse(t, records.ManagerOptions{})
 		id, _, err := h.begin(t.Context(), ann, "held")
 		if err != nil {
 			t.Fatal(err)
@@ -335,7 +333,7 @@ func TestAHostThatStops(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if v, err := h.Get(t.Context(), ann, id, executions.Whole); err != nil || v.Status != records.Terminated || !strings.Contains(string(v.Result), "CANCELLED") {
+		if v, err := h.Get(t.Context(), ann, id, records.WholeResult); err != nil || v.Status != records.Terminated || !strings.Contains(string(v.Result), "CANCELLED") {
 			t.Errorf("%+v, %v", v, err)
 		}
 		if _, _, err := h.begin(t.Context(), ann, "echo"); code(err) != skill.Cancelled {
@@ -343,10 +341,10 @@ func TestAHostThatStops(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, executions.Options{})
+		h := newHouse(t, records.ManagerOptions{})
 		stuck := make(chan struct{})
 		if _, _, err := h.Start(t.Context(), ann, func(_ context.Context, started func(string)) *skill.Result {
-			started(executionstest.ID(1))
+			started(recordstest.ID(1))
 			<-stuck
 			return &skill.Result{}
 		}); err != nil {

@@ -1,4 +1,4 @@
-package recent
+package records
 
 import (
 	"context"
@@ -32,18 +32,18 @@ func NewTail(alone bool) *Tail {
 // Watcher is one who watches.
 type Watcher struct {
 	tail  *Tail
-	sees  func(*Call) bool
+	sees  func(*EndedCall) bool
 	leave func()
 
 	mu      sync.Mutex
-	waiting []Call
+	waiting []EndedCall
 	lost    uint64
 	wake    chan struct{} // has room for one
 }
 
 // Watch begins to watch the calls that sees says yes to; it must be quick. p takes a place
 // of its tenant's share. The caller closes the watcher.
-func (t *Tail) Watch(p skill.Principal, sees func(*Call) bool) (*Watcher, error) {
+func (t *Tail) Watch(p skill.Principal, sees func(*EndedCall) bool) (*Watcher, error) {
 	leave, err := t.places.TryEnter(p.Tenant, gate.Part{Key: [2]string{p.Tenant, p.ID}, Places: mostOfOne, Owner: p.Tenant})
 	if err != nil {
 		return nil, gate.Refusal(err, "recent.Watch", "too many live views are open; close one of them, or reload this page to see what there is")
@@ -56,7 +56,7 @@ func (t *Tail) Watch(p skill.Principal, sees func(*Call) bool) (*Watcher, error)
 }
 
 // Add tells of a call.
-func (t *Tail) Add(c *Call) {
+func (t *Tail) Add(c *EndedCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for w := range t.watchers {
@@ -66,7 +66,7 @@ func (t *Tail) Add(c *Call) {
 	}
 }
 
-func (w *Watcher) add(c *Call) {
+func (w *Watcher) add(c *EndedCall) {
 	w.mu.Lock()
 	if len(w.waiting) == mostWaiting {
 		copy(w.waiting, w.waiting[1:])
@@ -84,7 +84,7 @@ func (w *Watcher) add(c *Call) {
 // Next waits for calls, and gives those that have ended since the last time, the oldest
 // first, and how many were lost before them because the watcher was slow. The error is that
 // of ctx.
-func (w *Watcher) Next(ctx context.Context) (calls []Call, lost uint64, err error) {
+func (w *Watcher) Next(ctx context.Context) (calls []EndedCall, lost uint64, err error) {
 	for {
 		w.mu.Lock()
 		calls, lost = w.waiting, w.lost

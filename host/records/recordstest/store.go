@@ -1,6 +1,6 @@
-// Package audittest gives records a store in memory that does what a test tells it: fail,
+// Package recordstest gives records a store in memory that does what a test tells it: fail,
 // block, answer late, or lose its answer. It keeps all that records.Store promises.
-package audittest
+package recordstest
 
 import (
 	"bytes"
@@ -330,7 +330,7 @@ func parsePosition(cursor string) (p position, err error) {
 		return p, nil
 	}
 	if _, err := fmt.Sscanf(cursor, "%d.%36s", &p.Time, &p.ID); err != nil || p.String() != cursor || len(p.ID) != 36 {
-		return p, &skill.Error{Op: "audittest.Executions", Code: skill.InvalidArgument, Subject: "cursor", Message: "not a cursor"}
+		return p, &skill.Error{Op: "recordstest.Executions", Code: skill.InvalidArgument, Subject: "cursor", Message: "not a cursor"}
 	}
 	return p, nil
 }

@@ -1,4 +1,4 @@
-package executions
+package records
 
 import (
 	"cmp"

@@ -1,6 +1,7 @@
-// Package executionstest has what stands where the database and the door are, in tests of
+// This file has what stands where the database and the door are, in tests of
 // executions and of the edges.
-package executionstest
+
+package recordstest
 
 import (
 	"cmp"
@@ -9,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"openskill/host/records/executions"
+	"openskill/host/records"
 )
 
 // Results keeps in memory what runs left. Its zero value is empty and works.
@@ -28,7 +29,7 @@ type item struct {
 	until  time.Time
 }
 
-var _ executions.Results = (*Results)(nil)
+var _ records.Results = (*Results)(nil)
 
 // Fail has every operation fail with err from now on; nil: they work again.
 func (r *Results) Fail(err error) {
@@ -54,8 +55,8 @@ func (r *Results) do(ctx context.Context, f func()) error {
 	return nil
 }
 
-// Put implements executions.Results.
-func (r *Results) Put(ctx context.Context, k *executions.Kept, most executions.Room) error {
+// Put implements records.Results.
+func (r *Results) Put(ctx context.Context, k *records.Kept, most records.Room) error {
 	return r.do(ctx, func() {
 		for _, i := range k.Items {
 			r.items[key{k.ExecutionID, i.Name}] = item{k.Tenant, slices.Clone(i.Data), k.Until}
@@ -70,10 +71,10 @@ func (r *Results) Put(ctx context.Context, k *executions.Kept, most executions.R
 }
 
 // has is what is kept of a tenant. r.mu is held.
-func (r *Results) has(tenant string) (all executions.Room) {
+func (r *Results) has(tenant string) (all records.Room) {
 	for k, i := range r.items {
 		if i.tenant == tenant {
-			all.Bytes += executions.Size(k.name, int64(len(i.data)))
+			all.Bytes += records.Size(k.name, int64(len(i.data)))
 			all.Items++
 		}
 	}
@@ -96,9 +97,9 @@ func (r *Results) drop(tenant, but string) bool {
 	return first.id != ""
 }
 
-// Get implements executions.Results.
+// Get implements records.Results.
 func (r *Results) Get(ctx context.Context, tenant, id, name string, most int, now time.Time) (data []byte, err error) {
-	err = executions.ErrNotKept
+	err = records.ErrNotKept
 	if failed := r.do(ctx, func() {
 		if i, ok := r.items[key{id, name}]; ok && i.tenant == tenant && i.until.After(now) {
 			data, err = slices.Clone(i.data[:min(most, len(i.data))]), nil
@@ -109,7 +110,7 @@ func (r *Results) Get(ctx context.Context, tenant, id, name string, most int, no
 	return data, err
 }
 
-// Sizes implements executions.Results.
+// Sizes implements records.Results.
 func (r *Results) Sizes(ctx context.Context, tenant, id string, now time.Time) (sizes map[string]int, err error) {
 	sizes = map[string]int{}
 	err = r.do(ctx, func() {
@@ -122,7 +123,7 @@ func (r *Results) Sizes(ctx context.Context, tenant, id string, now time.Time) (
 	return sizes, err
 }
 
-// Ask implements executions.Results.
+// Ask implements records.Results.
 func (r *Results) Ask(ctx context.Context, id string, at time.Time) error {
 	return r.do(ctx, func() {
 		if _, twice := r.asked[id]; !twice {
@@ -131,7 +132,7 @@ func (r *Results) Ask(ctx context.Context, id string, at time.Time) error {
 	})
 }
 
-// Asked implements executions.Results.
+// Asked implements records.Results.
 func (r *Results) Asked(ctx context.Context, ids []string) (asked []string, err error) {
 	err = r.do(ctx, func() {
 		for _, id := range ids {
@@ -143,7 +144,7 @@ func (r *Results) Asked(ctx context.Context, ids []string) (asked []string, err 
 	return asked, err
 }
 
-// Sweep implements executions.Results.
+// Sweep implements records.Results.
 func (r *Results) Sweep(ctx context.Context, now time.Time, limit int) (n int, err error) {
 	err = r.do(ctx, func() {
 		for k, i := range r.items {

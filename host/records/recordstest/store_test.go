@@ -1,17 +1,17 @@
-package audittest_test
+package recordstest_test
 
 import (
 	"testing"
 
 	"openskill/host/records"
-	"openskill/host/records/audittest"
+	"openskill/host/records/recordstest"
 	"openskill/host/store/storetest"
 )
 
 // The store in memory keeps what the databases keep.
 func TestStore(t *testing.T) {
 	storetest.Audit(t, func(*testing.T) func() records.Store {
-		var s audittest.Store
+		var s recordstest.Store
 		return func() records.Store { return &s }
 	})
 }

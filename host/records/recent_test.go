@@ -1,4 +1,4 @@
-package recent
+package records
 
 import (
 	"context"
@@ -23,15 +23,15 @@ func at() *clock { return &clock{time.Date(2026, 11, 22, 10, 30, 15, 0, time.UTC
 
 func TestFiguresOfAnHour(t *testing.T) {
 	c := at()
-	w := New(Options{Now: c.now})
+	w := NewWindow(WindowOptions{Now: c.now})
 	if f := w.All(); f.Calls != 0 || len(f.Minutes) != Minutes || f.P50 != 0 || f.Codes != nil || f.Skills != nil {
 		t.Errorf("nothing has happened, and there is %+v", f)
 	}
-	w.Add(&Call{Tenant: "a", Skill: "x", Took: time.Second, Fuel: 5, Memory: 100})
+	w.Add(&EndedCall{Tenant: "a", Skill: "x", Took: time.Second, Fuel: 5, Memory: 100})
 	c.at = c.at.Add(time.Minute)
-	w.Add(&Call{Tenant: "a", Skill: "x", Took: time.Millisecond, Fuel: 7, Memory: 300, Code: "TIMEOUT"})
-	w.Add(&Call{Tenant: "b", Skill: "y", Took: time.Millisecond, Code: "TIMEOUT"})
-	w.Add(&Call{Tenant: "b", Took: time.Millisecond, Code: "NOT_FOUND"})
+	w.Add(&EndedCall{Tenant: "a", Skill: "x", Took: time.Millisecond, Fuel: 7, Memory: 300, Code: "TIMEOUT"})
+	w.Add(&EndedCall{Tenant: "b", Skill: "y", Took: time.Millisecond, Code: "TIMEOUT"})
+	w.Add(&EndedCall{Tenant: "b", Took: time.Millisecond, Code: "NOT_FOUND"})
 
 	f := w.Of("a")
 	if f.Calls != 2 || f.Failed != 1 || f.Fuel != 12 || f.Memory != 300 || !slices.Equal(f.Codes, []Count{{"TIMEOUT", 1}}) || !slices.Equal(f.Skills, []SkillCount{{"x", 2, 1}}) {
@@ -88,9 +88,9 @@ func TestPercentiles(t *testing.T) {
 // left uncounted.
 func TestBounds(t *testing.T) {
 	c := at()
-	w := New(Options{Now: c.now, Tenants: 5, Skills: 3})
+	w := NewWindow(WindowOptions{Now: c.now, Tenants: 5, Skills: 3})
 	for i := range 100 {
-		w.Add(&Call{Tenant: fmt.Sprint("t", i), Skill: fmt.Sprint("s", i), Code: fmt.Sprint("C", i)})
+		w.Add(&EndedCall{Tenant: fmt.Sprint("t", i), Skill: fmt.Sprint("s", i), Code: fmt.Sprint("C", i)})
 	}
 	if n := len(w.tenants); n > 6 {
 		t.Errorf("%d tenants", n)
@@ -113,7 +113,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d calls of skills", sum)
 	}
 	c.at = c.at.Add(2 * time.Hour)
-	w.Add(&Call{Tenant: "late", Skill: "late"})
+	w.Add(&EndedCall{Tenant: "late", Skill: "late"})
 	if f := w.Of("late"); f.Calls != 1 || len(f.Skills) != 1 || f.Skills[0].Name != "late" {
 		t.Errorf("who comes when others are silent has no place: %+v", f)
 	}
@@ -122,24 +122,24 @@ func TestBounds(t *testing.T) {
 func TestWatching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tail := NewTail(false)
-		w, err := tail.Watch(skill.Principal{ID: "ann"}, func(c *Call) bool { return c.Tenant == "a" })
+		w, err := tail.Watch(skill.Principal{ID: "ann"}, func(c *EndedCall) bool { return c.Tenant == "a" })
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := make(chan []Call)
+		got := make(chan []EndedCall)
 		go func() {
 			calls, _, _ := w.Next(t.Context())
 			got <- calls
 		}()
 		synctest.Wait() // it waits
-		tail.Add(&Call{ID: "1", Tenant: "b"})
-		tail.Add(&Call{ID: "2", Tenant: "a"})
+		tail.Add(&EndedCall{ID: "1", Tenant: "b"})
+		tail.Add(&EndedCall{ID: "2", Tenant: "a"})
 		if calls := <-got; len(calls) != 1 || calls[0].ID != "2" {
 			t.Errorf("%+v", calls)
 		}
 		// Who is slow loses the oldest, and is told how many; nobody waits for it.
 		for i := range mostWaiting + 7 {
-			tail.Add(&Call{ID: fmt.Sprint(i), Tenant: "a"})
+			tail.Add(&EndedCall{ID: fmt.Sprint(i), Tenant: "a"})
 		}
 		calls, lost, err := w.Next(t.Context())
 		if err != nil || lost != 7 || len(calls) != mostWaiting || calls[0].ID != "7" {
@@ -152,7 +152,7 @@ func TestWatching(t *testing.T) {
 		}
 		w.Close()
 		w.Close()
-		tail.Add(&Call{Tenant: "a"})
+		tail.Add(&EndedCall{Tenant: "a"})
 		if len(w.waiting) > 0 {
 			t.Error("it is told after its end")
 		}
@@ -162,7 +162,7 @@ func TestWatching(t *testing.T) {
 func TestMostWatchers(t *testing.T) {
 	tail := NewTail(false)
 	watch := func(tenant, id string) (*Watcher, error) {
-		return tail.Watch(skill.Principal{Tenant: tenant, ID: id}, func(*Call) bool { return true })
+		return tail.Watch(skill.Principal{Tenant: tenant, ID: id}, func(*EndedCall) bool { return true })
 	}
 	var mine []*Watcher
 	for range mostOfOne {
@@ -197,31 +197,31 @@ func TestMostWatchers(t *testing.T) {
 func TestOneTenantCannotHaveAllLiveViews(t *testing.T) {
 	tail, n := NewTail(false), 0
 	for i := range 2 * mostWatchers {
-		if _, err := tail.Watch(skill.Principal{Tenant: "acme", ID: fmt.Sprint(i % 40)}, func(*Call) bool { return true }); err == nil {
+		if _, err := tail.Watch(skill.Principal{Tenant: "acme", ID: fmt.Sprint(i % 40)}, func(*EndedCall) bool { return true }); err == nil {
 			n++
 		}
 	}
 	if n < mostWatchers/2 || n > mostWatchers*3/4 {
 		t.Errorf("one tenant has %d of %d views", n, mostWatchers)
 	}
-	if _, err := tail.Watch(skill.Principal{Tenant: "beta", ID: "bob"}, func(*Call) bool { return true }); err != nil {
+	if _, err := tail.Watch(skill.Principal{Tenant: "beta", ID: "bob"}, func(*EndedCall) bool { return true }); err != nil {
 		t.Errorf("another tenant has none: %v", err)
 	}
 }
 
 func TestAllAtOnce(t *testing.T) {
-	w, tail := New(Options{}), NewTail(false)
+	w, tail := NewWindow(WindowOptions{}), NewTail(false)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			watcher, err := tail.Watch(skill.Principal{Tenant: fmt.Sprint(i)}, func(*Call) bool { return true })
+			watcher, err := tail.Watch(skill.Principal{Tenant: fmt.Sprint(i)}, func(*EndedCall) bool { return true })
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			defer watcher.Close()
 			for range 200 {
-				c := &Call{Tenant: fmt.Sprint(i), Skill: "x", Took: time.Millisecond}
+				c := &EndedCall{Tenant: fmt.Sprint(i), Skill: "x", Took: time.Millisecond}
 				w.Add(c)
 				tail.Add(c)
 				if _, _, err := watcher.Next(t.Context()); err != nil {
@@ -239,7 +239,7 @@ func TestAllAtOnce(t *testing.T) {
 
 func TestDeniedRequestsAreCountedBySkill(t *testing.T) {
 	now := time.Date(2026, 11, 25, 12, 0, 30, 0, time.UTC)
-	w := New(Options{Skills: 2, Now: func() time.Time { return now }})
+	w := NewWindow(WindowOptions{Skills: 2, Now: func() time.Time { return now }})
 	for _, d := range [][2]string{{"acme", "a"}, {"acme", "b"}, {"beta", "a"}, {"acme", "b"}, {"acme", "c"}, {"acme", "d"}} {
 		w.Denied(d[0], d[1])
 	}

@@ -1,4 +1,4 @@
-package executions
+package records
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"openskill/host/internal/gate"
-	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -152,7 +151,7 @@ func Written(r *skill.Result) ([]byte, error) {
 // [Options.MostOfOne] are left out, in their order. The door calls it before the end of
 // the execution is on record. Those that are kept get the URL under which the HTTP API gives
 // them. After an error nothing is kept.
-func (m *Manager) Keep(ctx context.Context, s *records.Started, artifacts []skill.Artifact) error {
+func (m *Manager) Keep(ctx context.Context, s *Started, artifacts []skill.Artifact) error {
 	if m.o.Results == nil || len(artifacts) == 0 {
 		return nil
 	}
@@ -194,7 +193,7 @@ const logsName = "\tlogs"
 // KeepLogs keeps the end of what a run wrote to standard error, where [Options.Logs] says
 // so; text makes it fit to be shown. A run is none the worse for it that they are not kept,
 // which the log says.
-func (m *Manager) KeepLogs(ctx context.Context, s *records.Started, failed bool, text func() string) {
+func (m *Manager) KeepLogs(ctx context.Context, s *Started, failed bool, text func() string) {
 	if m.o.Results == nil || m.o.Logs != LogsOfAll && (m.o.Logs != LogsOfFailed || !failed) {
 		return
 	}
