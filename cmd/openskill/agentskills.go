@@ -14,6 +14,7 @@ import (
 	"openskill/host/agentskills"
 	"openskill/host/app"
 	"openskill/host/catalogue/manifest"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -134,9 +135,9 @@ func (a *cli) agentSkillsReadCommand() *cobra.Command {
 // agentRun are the flags of agent-skills run beside the settings.
 type agentRun struct {
 	args, input, trace, artifacts string
-	timeout                       duration
-	fuel                          *count
-	memory                        *count
+	timeout                       cliflag.Duration
+	fuel                          *cliflag.Count
+	memory                        *cliflag.Count
 }
 
 func (a *cli) agentSkillsRunCommand() *cobra.Command {
@@ -157,10 +158,10 @@ whose {"value": 1} becomes --value 1.`,
 	}
 	flags := bindSettings(cmd, append([]string{"cli-dir", "data", "python", "debug"}, agentSettings...)...)
 	f := cmd.Flags()
-	f.Var(&word{&o.args, "JSON"}, "args", "arguments as a JSON list or object, instead of those after --")
-	f.Var(&word{&o.input, "TEXT"}, "input", "standard input of the script; @FILE reads a file, - reads standard input")
-	f.Var(&word{&o.artifacts, "DIR"}, "artifacts", "output folder for files of the script; created if missing, existing files are kept")
-	f.Var(&word{&o.trace, "ID"}, "trace-id", "trace id, 1 to 64 of 0-9 A-Z a-z . _ -; default: a new one")
+	f.Var(cliflag.Text(&o.args, "JSON"), "args", "arguments as a JSON list or object, instead of those after --")
+	f.Var(cliflag.Text(&o.input, "TEXT"), "input", "standard input of the script; @FILE reads a file, - reads standard input")
+	f.Var(cliflag.Text(&o.artifacts, "DIR"), "artifacts", "output folder for files of the script; created if missing, existing files are kept")
+	f.Var(cliflag.Text(&o.trace, "ID"), "trace-id", "trace id, 1 to 64 of 0-9 A-Z a-z . _ -; default: a new one")
 	f.Var(&o.timeout, "timeout", "time limit, such as 500ms")
 	f.Var(o.fuel, "fuel", "fuel limit in units of about one instruction")
 	f.Var(o.memory, "memory-mb", "memory limit in MiB")
@@ -173,7 +174,7 @@ whose {"value": 1} becomes --value 1.`,
 func (a *cli) runAgentScript(ctx context.Context, flags *settingsFlags, o *agentRun, args []string) error {
 	r := skill.ScriptRequest{
 		Skill: args[0], Script: args[1], Args: args[2:], TraceID: skill.TraceID(o.trace),
-		Limits: skill.Limits{Timeout: o.timeout.value, Fuel: o.fuel.value, Memory: o.memory.value << 20},
+		Limits: skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
 	}
 	switch {
 	case o.trace != "" && !skill.ValidTraceID(o.trace):

@@ -13,6 +13,7 @@ import (
 	"openskill/host/app"
 	"openskill/host/dispatch/approval"
 	"openskill/host/store"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -70,7 +71,7 @@ func (a *cli) approvalsListCommand() *cobra.Command {
 	}
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"data": […]}`)
-	cmd.Flags().Var(&word{&state, "STATE"}, "only", "filter by state: pending, approved, denied, expired or used")
+	cmd.Flags().Var(cliflag.Text(&state, "STATE"), "only", "filter by state: pending, approved, denied, expired or used")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var only approval.State
 		if state != "" {

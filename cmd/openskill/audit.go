@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/records"
 	"openskill/host/store"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -125,7 +126,7 @@ func (a *cli) auditListCommand() *cobra.Command {
 	var q records.Query
 	var status string
 	var since, until instant
-	limit := count{value: 50, low: 1, high: 1000, name: "N"}
+	limit := cliflag.Count{Value: 50, Low: 1, High: 1000, Name: "N"}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List executions, newest first",
@@ -138,16 +139,16 @@ last one ends with the cursor of the next.`,
 	flags := bindSettings(cmd, "state")
 	f := cmd.Flags()
 	f.BoolVar(&asJSON, "json", false, `print {"data": […], "next": cursor or null}`)
-	f.Var(&word{&q.Tenant, "TENANT"}, "tenant", "only those of this tenant")
-	f.Var(&word{&q.Principal, "ID"}, "principal", "only calls of this principal: key:ID of a key, the sub of a JWT, or local")
-	f.Var(&word{&q.Skill, "SKILL"}, "skill", "only those of this skill")
-	f.Var(&word{&status, "STATUS"}, "status", "only executions with this status: running, success, failed, terminated or timeout")
-	f.Var(&word{&q.Code, "CODE"}, "code", "only executions with this error code, such as TIMEOUT")
-	f.Var(&word{&q.Session, "ID"}, "session", "only those of this session")
-	f.Var(&word{&q.TraceID, "ID"}, "trace", "only those with this trace id")
+	f.Var(cliflag.Text(&q.Tenant, "TENANT"), "tenant", "only those of this tenant")
+	f.Var(cliflag.Text(&q.Principal, "ID"), "principal", "only calls of this principal: key:ID of a key, the sub of a JWT, or local")
+	f.Var(cliflag.Text(&q.Skill, "SKILL"), "skill", "only those of this skill")
+	f.Var(cliflag.Text(&status, "STATUS"), "status", "only executions with this status: running, success, failed, terminated or timeout")
+	f.Var(cliflag.Text(&q.Code, "CODE"), "code", "only executions with this error code, such as TIMEOUT")
+	f.Var(cliflag.Text(&q.Session, "ID"), "session", "only those of this session")
+	f.Var(cliflag.Text(&q.TraceID, "ID"), "trace", "only those with this trace id")
 	f.Var(&since, "since", "start of the time range: 2026-11-22, 2026-11-22T10:30:00Z, or an age: 24h, 7d")
 	f.Var(&until, "until", "end of the time range, exclusive")
-	f.Var(&word{&q.Cursor, "CURSOR"}, "cursor", "cursor that the previous page ended with")
+	f.Var(cliflag.Text(&q.Cursor, "CURSOR"), "cursor", "cursor that the previous page ended with")
 	f.Var(&limit, "limit", "number of executions per page")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		for _, s := range statuses {
@@ -158,7 +159,7 @@ last one ends with the cursor of the next.`,
 		if status != "" && q.Status == "" {
 			return usage("--status %s: unknown status; use running, success, failed, terminated or timeout", quote(status))
 		}
-		q.Since, q.Until, q.Limit = since.Time, until.Time, int(limit.value) // at most 1000
+		q.Since, q.Until, q.Limit = since.Time, until.Time, int(limit.Value) // at most 1000
 		return a.withAudit(cmd.Context(), flags, func(s records.Store) error {
 			page, next, err := s.Executions(cmd.Context(), q)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/records"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -16,7 +17,7 @@ func (a *cli) auditChangesCommand() *cobra.Command {
 	var asJSON bool
 	var q records.ChangeQuery
 	var since, until instant
-	limit := count{value: 50, low: 1, high: 1000, name: "N"}
+	limit := cliflag.Count{Value: 50, Low: 1, High: 1000, Name: "N"}
 	cmd := &cobra.Command{
 		Use:   "changes",
 		Short: "List changes of keys, skills, approvals and settings, newest first",
@@ -30,12 +31,12 @@ record with the code of the error.`,
 	flags := bindSettings(cmd, "state")
 	f := cmd.Flags()
 	f.BoolVar(&asJSON, "json", false, `print {"data": […]}`)
-	f.Var(&word{&q.Tenant, "TENANT"}, "tenant", "only changes of this tenant; local: the host itself")
+	f.Var(cliflag.Text(&q.Tenant, "TENANT"), "tenant", "only changes of this tenant; local: the host itself")
 	f.Var(&since, "since", "start of the time range: 2026-11-22, 2026-11-22T10:30:00Z, or an age: 24h, 7d")
 	f.Var(&until, "until", "end of the time range, exclusive")
 	f.Var(&limit, "limit", "how many")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		q.Since, q.Until, q.Limit = since.Time, until.Time, int(limit.value) // at most 1000
+		q.Since, q.Until, q.Limit = since.Time, until.Time, int(limit.Value) // at most 1000
 		return a.withAudit(cmd.Context(), flags, func(s records.Store) error {
 			all, err := s.Changes(cmd.Context(), q)
 			if err != nil {

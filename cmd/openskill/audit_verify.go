@@ -14,13 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/records"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
 func (a *cli) auditVerifyCommand() *cobra.Command {
 	var asJSON, chainOnly bool
 	var tenant, against string
-	from := count{low: 1, high: 1 << 62, name: "N"}
+	from := cliflag.Count{Low: 1, High: 1 << 62, Name: "N"}
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Verify that no record was changed, removed, moved or added",
@@ -41,11 +42,11 @@ when nothing is verified: the tenant has no records, or they end before --from.`
 	f := cmd.Flags()
 	f.BoolVar(&asJSON, "json", false, "print one JSON object per tenant")
 	f.BoolVar(&chainOnly, "chain-only", false, "verify the chains only, without comparing the executions")
-	f.Var(&word{&tenant, "TENANT"}, "tenant", "only the chain of this tenant")
+	f.Var(cliflag.Text(&tenant, "TENANT"), "tenant", "only the chain of this tenant")
 	f.Var(&from, "from", "number of the first record to verify; the previous one is trusted")
-	f.Var(&word{&against, "FILE"}, "against", "file with earlier output of openskill audit head --json; - is standard input")
+	f.Var(cliflag.Text(&against, "FILE"), "against", "file with earlier output of openskill audit head --json; - is standard input")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		o := records.VerifyOptions{Tenant: tenant, From: from.value, Rows: !chainOnly}
+		o := records.VerifyOptions{Tenant: tenant, From: from.Value, Rows: !chainOnly}
 		if against != "" {
 			var err error
 			if o.Against, err = a.readHeads(against, tenant); err != nil {
@@ -81,7 +82,7 @@ when nothing is verified: the tenant has no records, or they end before --from.`
 			case tenant != "" && r.Chains[0].Last == 0:
 				return failed(skill.NotFound, "no records of the tenant %s", quote(tenant))
 			case len(r.Chains) > 0 && !slices.ContainsFunc(r.Chains, func(c records.Chain) bool { return !c.Beyond }):
-				return failed(skill.NotFound, "no record %d or higher; give --from an existing record number", from.value)
+				return failed(skill.NotFound, "no record %d or higher; give --from an existing record number", from.Value)
 			}
 			return nil
 		})
@@ -170,7 +171,7 @@ the records up to there are still the same.`,
 	}
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per tenant")
-	cmd.Flags().Var(&word{&tenant, "TENANT"}, "tenant", "only the chain of this tenant")
+	cmd.Flags().Var(cliflag.Text(&tenant, "TENANT"), "tenant", "only the chain of this tenant")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.withAudit(cmd.Context(), flags, func(s records.Store) error {
 			heads, err := chosenHeads(cmd.Context(), s, tenant)
@@ -242,10 +243,10 @@ other, in their order, with their hashes. body is what was hashed.`,
 	}
 	flags := bindSettings(cmd, "state")
 	f := cmd.Flags()
-	f.Var(&word{&tenant, "TENANT"}, "tenant", "only the records of this tenant")
+	f.Var(cliflag.Text(&tenant, "TENANT"), "tenant", "only the records of this tenant")
 	f.Var(&since, "since", "start of the time range: 2026-11-22, 2026-11-22T10:30:00Z, or an age: 24h, 7d")
 	f.Var(&until, "until", "end of the time range, exclusive")
-	f.Var(&word{&out, "FILE"}, "out", "output file, which must not exist; default: standard output")
+	f.Var(cliflag.Text(&out, "FILE"), "out", "output file, which must not exist; default: standard output")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.withAudit(cmd.Context(), flags, func(s records.Store) error {
 			heads, err := chosenHeads(cmd.Context(), s, tenant)

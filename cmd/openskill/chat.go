@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/app/config"
+	"openskill/internal/cliflag"
 	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )
@@ -49,11 +50,11 @@ before it was completed, and 3 if the host cannot be reached.`,
 	}
 	flags := bindSettings(cmd, "skills", "agent-skills", "script-approval", "cli-dir", "data", "state", "python", "debug")
 	f := cmd.Flags()
-	f.Var(&word{&o.remote, "URL"}, "remote", "URL of a running host to use instead of opening one")
-	f.Var(&word{&o.keyEnv, "NAME"}, "key-env", "environment variable with the API key of that host")
-	f.Var(&word{&o.provider, "NAME"}, "provider", "provider of the model, such as openai; default: the host's choice")
-	f.Var(&word{&o.model, "NAME"}, "model", "model; default: the provider's own")
-	f.Var(&word{&o.conversation, "ID"}, "conversation", "id of the conversation to continue")
+	f.Var(cliflag.Text(&o.remote, "URL"), "remote", "URL of a running host to use instead of opening one")
+	f.Var(cliflag.Text(&o.keyEnv, "NAME"), "key-env", "environment variable with the API key of that host")
+	f.Var(cliflag.Text(&o.provider, "NAME"), "provider", "provider of the model, such as openai; default: the host's choice")
+	f.Var(cliflag.Text(&o.model, "NAME"), "model", "model; default: the provider's own")
+	f.Var(cliflag.Text(&o.conversation, "ID"), "conversation", "id of the conversation to continue")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object per turn")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.chat(cmd.Context(), flags, &o, args)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/store"
+	"openskill/internal/cliflag"
 )
 
 func (a *cli) dbCommand() *cobra.Command {
@@ -25,7 +26,7 @@ OPENSKILL_DATABASE_URL names. Records of runs, keys and definitions are in it.`,
 
 func (a *cli) dbMigrateCommand() *cobra.Command {
 	var status, down, asJSON bool
-	to := count{low: 0, high: 1 << 31, name: "VERSION"}
+	to := cliflag.Count{Low: 0, High: 1 << 31, Name: "VERSION"}
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Migrate the database schema to a version",
@@ -66,7 +67,7 @@ it. A database of a newer release is left alone, and the exit code is 1.`,
 		defer m.Close()
 		var named *int64
 		if cmd.Flags().Changed("to") {
-			version := int64(to.value) // at most 2^31 by its range
+			version := int64(to.Value) // at most 2^31 by its range
 			named = &version
 		}
 		steps, err := migrate(cmd.Context(), m, status, down, named)

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/app"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -27,8 +28,8 @@ you give it away.`,
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir", "data", "state", "python")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().Var(&word{&bundle, "FILE"}, "bundle", "output file for a support bundle of this host")
-	cmd.Flags().Var(&word{&log, "FILE"}, "log", "log file of the host; the bundle gets its last lines")
+	cmd.Flags().Var(cliflag.Text(&bundle, "FILE"), "bundle", "output file for a support bundle of this host")
+	cmd.Flags().Var(cliflag.Text(&log, "FILE"), "log", "log file of the host; the bundle gets its last lines")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if log != "" && bundle == "" {
 			return usage("--log needs --bundle")

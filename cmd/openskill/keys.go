@@ -12,6 +12,7 @@ import (
 	"openskill/host/app"
 	"openskill/host/identity"
 	"openskill/host/store"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -153,10 +154,10 @@ and skills:invoke:ID for calls of one skill.`,
 		Args:    takes(0, 0),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().Var(&word{&name, "NAME"}, "name", "name of the key")
-	cmd.Flags().Var(&word{&tenant, "TENANT"}, "tenant", "tenant of the key")
-	cmd.Flags().Var(&word{&scopes, "SCOPES"}, "scopes", "comma-separated scopes of the key")
-	cmd.Flags().Var(&word{&expires, "TIME"}, "expires", "lifetime, such as 720h, at most ten years, or never; default: 8760h (one year)")
+	cmd.Flags().Var(cliflag.Text(&name, "NAME"), "name", "name of the key")
+	cmd.Flags().Var(cliflag.Text(&tenant, "TENANT"), "tenant", "tenant of the key")
+	cmd.Flags().Var(cliflag.Text(&scopes, "SCOPES"), "scopes", "comma-separated scopes of the key")
+	cmd.Flags().Var(cliflag.Text(&expires, "TIME"), "expires", "lifetime, such as 720h, at most ten years, or never; default: 8760h (one year)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id", "key", …}`)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		n := identity.NewKey{Name: name, Tenant: tenant, By: skill.Local().ID, Scopes: splitScopes(scopes)}
@@ -210,7 +211,7 @@ func (a *cli) keysListCommand() *cobra.Command {
 		Args:    takes(0, 0),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().Var(&word{&tenant, "TENANT"}, "tenant", "only those of this tenant")
+	cmd.Flags().Var(cliflag.Text(&tenant, "TENANT"), "tenant", "only those of this tenant")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"data": […]}`)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if tenant != "" && !identity.ValidTenant(tenant) {
@@ -309,7 +310,7 @@ tenant, scopes and the end of the key stay as they are.`,
 		Args:    takes(1, 1),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().Var(&word{&overlap, "TIME"}, "overlap", "time that the old key stays valid, from 0s to 720h; default: 24h")
+	cmd.Flags().Var(cliflag.Text(&overlap, "TIME"), "overlap", "time that the old key stays valid, from 0s to 720h; default: 24h")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id", "key", …}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id, err := keyID(cmd, args[0])

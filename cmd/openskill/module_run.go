@@ -14,6 +14,7 @@ import (
 
 	"openskill/host/app"
 	"openskill/host/app/config"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 	"openskill/wasm/check"
@@ -24,12 +25,12 @@ import (
 type moduleRun struct {
 	file, data      string
 	dirs, env, args []string
-	timeout         duration
-	compile         duration
-	fuel            *count
-	memory          *count
-	output          *count
-	scratch         *count
+	timeout         cliflag.Duration
+	compile         cliflag.Duration
+	fuel            *cliflag.Count
+	memory          *cliflag.Count
+	output          *cliflag.Count
+	scratch         *cliflag.Count
 	stats           bool
 	report          string
 }
@@ -37,9 +38,9 @@ type moduleRun struct {
 func (a *cli) moduleRunCommand() *cobra.Command {
 	o := &moduleRun{
 		fuel: fuelFlag(), memory: memoryFlag(),
-		output:  &count{low: 1, high: 1 << 22, name: "KB"},
-		scratch: &count{low: 1, high: 1 << 16, name: "MB"},
-		compile: duration{30 * time.Second},
+		output:  &cliflag.Count{Low: 1, High: 1 << 22, Name: "KB"},
+		scratch: &cliflag.Count{Low: 1, High: 1 << 16, Name: "MB"},
+		compile: cliflag.Duration{Value: 30 * time.Second},
 	}
 	cmd := &cobra.Command{
 		Use:   "run FILE.wasm [-- ARGS…]",
@@ -80,11 +81,11 @@ environment but what --env gives.`,
 	f.Var(o.output, "output-kb", "limit of standard output, and of standard error, in KiB [OPENSKILL_OUTPUT_KB]")
 	f.Var(o.scratch, "scratch-mb", "size of an empty, writable /work in MiB; default: none")
 	f.Var(&o.compile, "compile-timeout", "time limit of compilation")
-	f.Var(&word{&o.data, "DIR"}, "data", "folder to mount read-only as /data")
-	f.Var(&words{&o.dirs, "HOST:GUEST"}, "dir", "read-only folder, mounted at GUEST; default for GUEST: / and its last name; / makes it the root; repeatable")
-	f.Var(&words{&o.env, "K=V"}, "env", "environment variable of the guest; repeatable")
+	f.Var(cliflag.Text(&o.data, "DIR"), "data", "folder to mount read-only as /data")
+	f.Var(cliflag.Texts(&o.dirs, "HOST:GUEST"), "dir", "read-only folder, mounted at GUEST; default for GUEST: / and its last name; / makes it the root; repeatable")
+	f.Var(cliflag.Texts(&o.env, "K=V"), "env", "environment variable of the guest; repeatable")
 	f.BoolVar(&o.stats, "stats", false, "print fuel, peak memory and times as JSON on standard error")
-	f.Var(&word{&o.report, "FILE"}, "report", "output file for the run's end as JSON")
+	f.Var(cliflag.Text(&o.report, "FILE"), "report", "output file for the run's end as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.file, o.args = args[0], args[1:]
 		s, err := a.load(flags)
@@ -132,7 +133,7 @@ func (a *cli) runModule(ctx context.Context, s *config.Settings, o *moduleRun, r
 	if err != nil {
 		return hostFailed(err)
 	}
-	m, err := compile(ctx, engine, b, o.compile.value)
+	m, err := compile(ctx, engine, b, o.compile.Value)
 	if err != nil {
 		return err // the engine may still be at it: it ends with the process
 	}
@@ -167,17 +168,17 @@ func (a *cli) runModule(ctx context.Context, s *config.Settings, o *moduleRun, r
 func (o *moduleRun) limits(s *config.Settings) wasm.Limits {
 	d := s.Defaults()
 	l := wasm.Limits{Fuel: d.Fuel, Memory: d.Memory, Timeout: d.Timeout, Output: int64(d.Output)}
-	if o.fuel.value > 0 {
-		l.Fuel = o.fuel.value
+	if o.fuel.Value > 0 {
+		l.Fuel = o.fuel.Value
 	}
-	if o.memory.value > 0 {
-		l.Memory = o.memory.value << 20
+	if o.memory.Value > 0 {
+		l.Memory = o.memory.Value << 20
 	}
-	if o.timeout.value > 0 {
-		l.Timeout = o.timeout.value
+	if o.timeout.Value > 0 {
+		l.Timeout = o.timeout.Value
 	}
-	if o.output.value > 0 {
-		l.Output = int64(o.output.value) << 10
+	if o.output.Value > 0 {
+		l.Output = int64(o.output.Value) << 10
 	}
 	return l
 }
@@ -232,8 +233,8 @@ func (o *moduleRun) files() (all guestfs.FS, scratch *guestfs.Memory, done func(
 			mounts = append(mounts, guestfs.Mount{Path: to, FS: dir})
 		}
 	}
-	if o.scratch.value > 0 {
-		scratch = guestfs.NewMemory(guestfs.Limits{Bytes: int64(o.scratch.value) << 20})
+	if o.scratch.Value > 0 {
+		scratch = guestfs.NewMemory(guestfs.Limits{Bytes: int64(o.scratch.Value) << 20})
 		mounts = append(mounts, guestfs.Mount{Path: "/work", FS: scratch})
 	}
 	switch {

@@ -17,6 +17,7 @@ import (
 
 	"openskill/host/app"
 	"openskill/host/catalogue/manifest"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -25,9 +26,9 @@ type runFlags struct {
 	input   string
 	set     []string
 	trace   string
-	timeout duration
-	fuel    *count
-	memory  *count
+	timeout cliflag.Duration
+	fuel    *cliflag.Count
+	memory  *cliflag.Count
 
 	artifacts string
 }
@@ -51,13 +52,13 @@ allow, never raise it.`,
 	flags := bindSettings(cmd, "skills", "cli-dir", "data", "state", "python", "debug")
 	cmd.ValidArgsFunction = a.completeSkills(flags)
 	f := cmd.Flags()
-	f.Var(&word{&o.input, "JSON"}, "input", "input object; @FILE reads a file, - reads standard input; default: {}")
-	f.Var(&words{&o.set, "k=v"}, "set", "input field; v is parsed as JSON, or used as a string; repeatable")
-	f.Var(&word{&o.trace, "ID"}, "trace-id", "trace id, 1 to 64 of 0-9 A-Z a-z . _ -; default: a new one")
+	f.Var(cliflag.Text(&o.input, "JSON"), "input", "input object; @FILE reads a file, - reads standard input; default: {}")
+	f.Var(cliflag.Texts(&o.set, "k=v"), "set", "input field; v is parsed as JSON, or used as a string; repeatable")
+	f.Var(cliflag.Text(&o.trace, "ID"), "trace-id", "trace id, 1 to 64 of 0-9 A-Z a-z . _ -; default: a new one")
 	f.Var(&o.timeout, "timeout", "time limit, such as 500ms")
 	f.Var(o.fuel, "fuel", "fuel limit in units of about one instruction")
 	f.Var(o.memory, "memory-mb", "memory limit in MiB")
-	f.Var(&word{&o.artifacts, "DIR"}, "artifacts", "output folder for artifacts of the skill; created if missing, existing files are kept")
+	f.Var(cliflag.Text(&o.artifacts, "DIR"), "artifacts", "output folder for artifacts of the skill; created if missing, existing files are kept")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.runSkill(cmd.Context(), flags, &o, args[0])
 	}
@@ -97,7 +98,7 @@ func (a *cli) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, n
 	stop()
 	r := h.Invoke(ctx, skill.Local(), skill.Request{
 		SkillID: skill.ID(name), Input: input, TraceID: skill.TraceID(o.trace),
-		Limits: skill.Limits{Timeout: o.timeout.value, Fuel: o.fuel.value, Memory: o.memory.value << 20},
+		Limits: skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
 	})
 	if r.Error != nil && r.Error.Code == skill.NotFound {
 		a.skipped(h) // it may be there, but with a problem
@@ -312,3 +313,7 @@ func plain(err error) error {
 	}
 	return err
 }
+
+// The ranges that package config has for the same settings.
+func fuelFlag() *cliflag.Count   { return &cliflag.Count{Low: 1, High: 1 << 62, Name: "N"} }
+func memoryFlag() *cliflag.Count { return &cliflag.Count{Low: 1, High: 2048, Name: "MB"} }

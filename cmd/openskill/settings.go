@@ -8,6 +8,7 @@ import (
 
 	"openskill/host/app"
 	"openskill/host/app/config"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -39,12 +40,12 @@ func bindSettings(cmd *cobra.Command, names ...string) *settingsFlags {
 		if s.Default != "" {
 			doc += "; default " + s.Default
 		}
-		cmd.Flags().Var(&word{new(string), valueName(s)}, s.Flag, doc+" ["+s.Env+"]")
+		cmd.Flags().Var(cliflag.Text(new(string), valueName(s)), s.Flag, doc+" ["+s.Env+"]")
 		if s.Flag == "debug" {
 			cmd.Flags().Lookup(s.Flag).NoOptDefVal = "1"
 		}
 	}
-	cmd.Flags().Var(&word{&f.file, "FILE"}, "config", "settings file; default: openskill.yaml, if it exists")
+	cmd.Flags().Var(cliflag.Text(&f.file, "FILE"), "config", "settings file; default: openskill.yaml, if it exists")
 	return f
 }
 

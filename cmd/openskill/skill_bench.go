@@ -15,6 +15,7 @@ import (
 	"openskill/cmd/openskill/internal/cases"
 	"openskill/host/app"
 	"openskill/host/app/config"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -44,12 +45,12 @@ type benchCall struct {
 
 type skillBenchOptions struct {
 	name, file         string
-	n                  *count
+	n                  *cliflag.Count
 	noFallback, asJSON bool
 }
 
 func (a *cli) skillBenchCommand() *cobra.Command {
-	o := skillBenchOptions{n: &count{value: 200, low: 5, high: 100_000, name: "N"}}
+	o := skillBenchOptions{n: &cliflag.Count{Value: 200, Low: 5, High: 100_000, Name: "N"}}
 	cmd := &cobra.Command{
 		Use:   "bench FOLDER",
 		Short: "Benchmark calls of a skill",
@@ -64,8 +65,8 @@ It ends after N calls of each, or after 30 seconds. Runtimes are made ready befo
 	}
 	flags := bindSettings(cmd, "data", "state", "python", "debug")
 	f := cmd.Flags()
-	f.Var(&word{&o.name, "NAME"}, "case", "case whose input is sent; default: the first one")
-	f.Var(&word{&o.file, "FILE"}, "cases", "cases file; default: "+cases.FileName+" in the folder")
+	f.Var(cliflag.Text(&o.name, "NAME"), "case", "case whose input is sent; default: the first one")
+	f.Var(cliflag.Text(&o.file, "FILE"), "cases", "cases file; default: "+cases.FileName+" in the folder")
 	f.Var(o.n, "n", "number of calls")
 	f.BoolVar(&o.noFallback, "no-fallback", false, "omit the skill's fallback")
 	f.BoolVar(&o.asJSON, "json", false, `print {"skill_id": …, "case": …, "variants": [{"runner": …, "p50_ns": …}]}`)
@@ -101,7 +102,7 @@ func (a *cli) benchSkill(ctx context.Context, s *config.Settings, folder string,
 		return err
 	}
 	defer t.close()
-	m, err := t.measure(ctx, c, int(o.n.value)) // at most 100,000
+	m, err := t.measure(ctx, c, int(o.n.Value)) // at most 100,000
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/admission/share"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -37,7 +38,7 @@ signature is verified here; openskill skill import does that.`,
 	o.settings = bindSettings(cmd, "state")
 	o.bindRemote(cmd)
 	f := cmd.Flags()
-	f.Var(&word{&out, "FILE"}, "out", "bundle file; replaced if it exists")
+	f.Var(cliflag.Text(&out, "FILE"), "out", "bundle file; replaced if it exists")
 	f.BoolVar(&asJSON, "json", false, `print {"path": …, "data": [{"skill_id": …, "version": …, "digest": …, "manifest": …, "signed": …}]}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if out == "" {
@@ -140,8 +141,8 @@ signatures; those who pull them verify these.`,
 	o.bindRemote(cmd)
 	o.bindPolicy(cmd, true)
 	f := cmd.Flags()
-	f.Var(&word{&dir, "DIR"}, "to", "folder of skills")
-	f.Var(&word{&prefix, "HOST[/PREFIX]"}, "registry", "push the skills to this registry instead of installing them")
+	f.Var(cliflag.Text(&dir, "DIR"), "to", "folder of skills")
+	f.Var(cliflag.Text(&prefix, "HOST[/PREFIX]"), "registry", "push the skills to this registry instead of installing them")
 	f.BoolVar(&asJSON, "json", false, `print {"data": […]}, as skill pull and skill push do`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.share(cmd, o, func(ctx context.Context, j *job) error {

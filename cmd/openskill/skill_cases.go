@@ -12,6 +12,7 @@ import (
 
 	"openskill/cmd/openskill/internal/cases"
 	"openskill/host/app/config"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -92,8 +93,8 @@ TIMEOUT, or that is another one when it is asked again is not written, and its c
 	}
 	flags := bindSettings(cmd, "data", "state", "python", "debug")
 	f := cmd.Flags()
-	f.Var(&word{&o.file, "FILE"}, "cases", "cases file; default: "+cases.FileName+" in the folder")
-	f.Var(&word{&o.junit, "FILE"}, "junit", "output file for a JUnit XML report")
+	f.Var(cliflag.Text(&o.file, "FILE"), "cases", "cases file; default: "+cases.FileName+" in the folder")
+	f.Var(cliflag.Text(&o.junit, "FILE"), "junit", "output file for a JUnit XML report")
 	f.BoolVar(&o.update, "update", false, "update the cases file with the current results")
 	f.BoolVar(&o.noFallback, "no-fallback", false, "omit the skill's fallback")
 	f.BoolVar(&o.asJSON, "json", false, `print {"skill_id": …, "passed": …, "failed": …, "cases": [{"name": …, "passed": …, "differences": […]}]}`)

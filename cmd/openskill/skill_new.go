@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/cmd/openskill/internal/scaffold"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -41,8 +42,8 @@ of a-z, 0-9, _ and single -. Nothing that is there is replaced.
 		Args:    takes(1, 1),
 	}
 	f := cmd.Flags()
-	f.Var(&word{&lang, "LANGUAGE"}, "lang", "one of "+all)
-	f.Var(&word{&dir, "DIR"}, "in", "parent folder of NAME; default: the current one")
+	f.Var(cliflag.Text(&lang, "LANGUAGE"), "lang", "one of "+all)
+	f.Var(cliflag.Text(&dir, "DIR"), "in", "parent folder of NAME; default: the current one")
 	f.BoolVar(&asJSON, "json", false, `print {"skill_id": …, "language": …, "path": …, "files": […]}`)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		id, err := skill.ParseID(args[0])

@@ -10,6 +10,7 @@ import (
 
 	"openskill/host/admission/share"
 	"openskill/host/catalogue/manifest"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -89,7 +90,7 @@ REFERENCE the very files of openskill.lock are installed again, by the keys that
 	o.bindRemote(cmd)
 	o.bindPolicy(cmd, true)
 	f := cmd.Flags()
-	f.Var(&word{&dir, "DIR"}, "to", "folder of skills")
+	f.Var(cliflag.Text(&dir, "DIR"), "to", "folder of skills")
 	f.BoolVar(&locked, "locked", false, "install what "+manifest.LockName+" has, and replace folders that were changed since")
 	f.BoolVar(&asJSON, "json", false, `print {"data": [{"skill_id": …, "version": …, "digest": …, "path": …, "publisher": …, "key": …, "trust": …, "changed": …}]}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

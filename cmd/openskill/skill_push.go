@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/admission/share"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -47,8 +48,8 @@ and --password-stdin. Without TLS it speaks only with this machine.`,
 	o.settings = bindSettings(cmd, "state")
 	o.bindRemote(cmd)
 	f := cmd.Flags()
-	f.Var(&words{&more, "TAG"}, "tag", "additional tag, such as latest; repeatable")
-	f.Var(&words{&o.keys, "KEY"}, "key", "accepted public key, or its .pub file; repeatable")
+	f.Var(cliflag.Texts(&more, "TAG"), "tag", "additional tag, such as latest; repeatable")
+	f.Var(cliflag.Texts(&o.keys, "KEY"), "key", "accepted public key, or its .pub file; repeatable")
 	f.BoolVar(&force, "force", false, "replace an existing version that has other files")
 	f.BoolVar(&asJSON, "json", false, `print {"skill_id": …, "version": …, "digest": …, "reference": …, "manifest": …, "tags": […], "signed": …, "changed": …, "left_out": […]}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

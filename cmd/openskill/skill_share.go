@@ -18,6 +18,7 @@ import (
 	"openskill/host/app"
 	"openskill/host/app/config"
 	"openskill/host/catalogue/manifest"
+	"openskill/internal/cliflag"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -25,7 +26,7 @@ import (
 // sharing is what the commands have that carry skills between machines.
 type sharing struct {
 	settings  *settingsFlags
-	timeout   duration
+	timeout   cliflag.Duration
 	plainHTTP bool
 	username  string
 	password  bool // is read from standard input
@@ -44,17 +45,17 @@ const shareLimit = 15 * time.Minute
 func (o *sharing) bindRemote(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.plainHTTP, "plain-http", false, "connect without TLS, also to other machines")
-	f.Var(&word{&o.username, "NAME"}, "username", "user name; default: from Docker's configuration file")
+	f.Var(cliflag.Text(&o.username, "NAME"), "username", "user name; default: from Docker's configuration file")
 	f.BoolVar(&o.password, "password-stdin", false, "read the password or token from standard input")
-	o.timeout.value = shareLimit
+	o.timeout.Value = shareLimit
 	f.Var(&o.timeout, "timeout", "time limit in total")
 }
 
 // bindPolicy gives a command the flags of those who accept skills.
 func (o *sharing) bindPolicy(cmd *cobra.Command, installs bool) {
 	f := cmd.Flags()
-	f.Var(&words{&o.keys, "KEY"}, "key", "accepted public key, or its .pub file; repeatable")
-	f.Var(&word{&o.policyFile, "FILE"}, "policy", "trust policy file; default: OPENSKILL_TRUST_POLICY")
+	f.Var(cliflag.Texts(&o.keys, "KEY"), "key", "accepted public key, or its .pub file; repeatable")
+	f.Var(cliflag.Text(&o.policyFile, "FILE"), "policy", "trust policy file; default: OPENSKILL_TRUST_POLICY")
 	if installs {
 		f.BoolVar(&o.unsigned, "allow-unsigned", false, "accept unsigned skills and signatures by unknown keys")
 		f.BoolVar(&o.downgrade, "allow-downgrade", false, "accept a lower version than the installed one")
@@ -220,9 +221,9 @@ func (a *cli) share(cmd *cobra.Command, o *sharing, do func(ctx context.Context,
 		return err
 	}
 	ctx := cmd.Context()
-	if o.timeout.value > 0 {
+	if o.timeout.Value > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.timeout.value)
+		ctx, cancel = context.WithTimeout(ctx, o.timeout.Value)
 		defer cancel()
 	}
 	j := &job{settings: s}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/admission/share"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -29,7 +30,7 @@ type password struct {
 }
 
 func (p *password) bind(cmd *cobra.Command) {
-	cmd.Flags().Var(&word{&p.file, "FILE"}, "password-file", "file whose first line is the password; default: prompt on the terminal")
+	cmd.Flags().Var(cliflag.Text(&p.file, "FILE"), "password-file", "file whose first line is the password; default: prompt on the terminal")
 }
 
 // read gives the password.
@@ -79,7 +80,7 @@ memory. With --no-password it is not: whoever reads the file can sign as you.`,
 	}
 	p.bind(cmd)
 	f := cmd.Flags()
-	f.Var(&word{&out, "FILE"}, "out", "private key file; the public key file has .pub appended")
+	f.Var(cliflag.Text(&out, "FILE"), "out", "private key file; the public key file has .pub appended")
 	f.BoolVar(&p.none, "no-password", false, "do not encrypt the private key")
 	f.BoolVar(&asJSON, "json", false, `print {"key": …, "key_id": …, "private": …, "public": …, "encrypted": …}`)
 	cmd.RunE = func(_ *cobra.Command, _ []string) error {
@@ -190,7 +191,7 @@ and are not signed.`,
 	o.settings = bindSettings(cmd, "state")
 	p.bind(cmd)
 	f := cmd.Flags()
-	f.Var(&word{&keyFile, "FILE"}, "key", "private key file of openskill skill keygen or minisign -G")
+	f.Var(cliflag.Text(&keyFile, "FILE"), "key", "private key file of openskill skill keygen or minisign -G")
 	f.BoolVar(&asJSON, "json", false, `print {"skill_id": …, "version": …, "digest": …, "key": …, "signature": …, "left_out": […]}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if keyFile == "" {

@@ -19,6 +19,7 @@ import (
 	"openskill/host/catalogue"
 	"openskill/host/catalogue/manifest"
 	"openskill/host/store"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -156,7 +157,7 @@ func (a *cli) printChanged(d *skill.Descriptor, asJSON bool) error {
 func (a *cli) skillsUpdateCommand() *cobra.Command {
 	var asJSON bool
 	var description, reset string
-	tokens, duration, rate := count{high: 1_000_000_000, name: "N"}, count{high: 1_000_000_000, name: "N"}, count{high: 1_000_000_000, name: "N"}
+	tokens, duration, rate := cliflag.Count{High: 1_000_000_000, Name: "N"}, cliflag.Count{High: 1_000_000_000, Name: "N"}, cliflag.Count{High: 1_000_000_000, Name: "N"}
 	cmd := &cobra.Command{
 		Use:   "update SKILL",
 		Short: "Change the settings of an operator's skill",
@@ -168,11 +169,11 @@ cost_metadata or is_enabled, with commas between them.`,
 		Args: takes(1, 1),
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir", "state")
-	cmd.Flags().Var(&word{&description, "TEXT"}, "description", "description for callers and models")
+	cmd.Flags().Var(cliflag.Text(&description, "TEXT"), "description", "description for callers and models")
 	cmd.Flags().Var(&rate, "rate-limit", "calls per minute; 0: no limit of its own")
 	cmd.Flags().Var(&tokens, "tokens", "estimated tokens of a call")
 	cmd.Flags().Var(&duration, "duration-ms", "estimated duration of a call in ms")
-	cmd.Flags().Var(&word{&reset, "NAMES"}, "reset", "fields to reset to the values in the skill's files")
+	cmd.Flags().Var(cliflag.Text(&reset, "NAMES"), "reset", "fields to reset to the values in the skill's files")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the skill as one JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		change := map[string]any{}
@@ -182,10 +183,10 @@ cost_metadata or is_enabled, with commas between them.`,
 		cost := map[string]any{}
 		for flag, f := range map[string]struct {
 			key string
-			n   *count
+			n   *cliflag.Count
 		}{"rate-limit": {"rate_limit_per_minute", &rate}, "tokens": {"estimated_tokens", &tokens}, "duration-ms": {"estimated_duration_ms", &duration}} {
 			if cmd.Flags().Changed(flag) {
-				cost[f.key] = f.n.value
+				cost[f.key] = f.n.Value
 			}
 		}
 		if len(cost) > 0 {

@@ -13,6 +13,7 @@ import (
 	"openskill/cmd/openskill/internal/parity"
 	"openskill/host/app"
 	"openskill/host/app/config"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -46,7 +47,7 @@ The exit code is 1 if a case differs, or if its native run did not end by itself
 		Args: takes(1, 1),
 	}
 	flags := bindSettings(cmd, "state", "python")
-	cmd.Flags().Var(&word{&cases, "FILE"}, "cases", "cases file, in YAML or JSON")
+	cmd.Flags().Var(cliflag.Text(&cases, "FILE"), "cases", "cases file, in YAML or JSON")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {

@@ -16,6 +16,7 @@ import (
 	"openskill/host/catalogue/manifest"
 	"openskill/host/records"
 	"openskill/host/store"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -36,7 +37,7 @@ again within seconds, and other skills when it reloads or starts.`,
 		Args:    takes(1, 1),
 	}
 	flags := bindSettings(cmd, append([]string{"cli-dir"}, agentSettings...)...)
-	cmd.Flags().Var(&word{&digest, "DIGEST"}, "digest", "expected digest of the folder, as openskill skills show prints it")
+	cmd.Flags().Var(cliflag.Text(&digest, "DIGEST"), "digest", "expected digest of the folder, as openskill skills show prints it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, err := skill.ParseID(args[0])
 		if err != nil {

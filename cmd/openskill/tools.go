@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/agent/tools"
+	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
 
@@ -26,7 +27,7 @@ left out: the host checks every call against the skill's own schema.`,
   openskill tools ./skills --format mcp --json`,
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir", "agent-skills", "state")
-	cmd.Flags().Var(&word{&format, "FORMAT"}, "format", strings.Join(tools.Formats(), ", ")+"; default "+tools.Formats()[0])
+	cmd.Flags().Var(cliflag.Text(&format, "FORMAT"), "format", strings.Join(tools.Formats(), ", ")+"; default "+tools.Formats()[0])
 	cmd.Flags().BoolVar(&asJSON, "json", false, "on one line")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("format") {

@@ -11,6 +11,7 @@ import (
 
 	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/pysource"
+	"openskill/internal/cliflag"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -58,8 +59,8 @@ the same.`,
 		Args: takes(1, 1),
 	}
 	flags := bindSettings(cmd, "skills", "state")
-	cmd.Flags().Var(&word{&function, "NAME"}, "function", "function, or capability of a registry; default: the only public function or main, or all capabilities")
-	cmd.Flags().Var(&word{&out, "DIR"}, "out", "target folder; default: the folder of skills of the settings")
+	cmd.Flags().Var(cliflag.Text(&function, "NAME"), "function", "function, or capability of a registry; default: the only public function or main, or all capabilities")
+	cmd.Flags().Var(cliflag.Text(&out, "DIR"), "out", "target folder; default: the folder of skills of the settings")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"skills": […], "problems": […]}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := a.load(flags)
@@ -89,7 +90,7 @@ script reads by argparse; "partial" says that its parser was not followed to the
 		Args: takes(1, 1),
 	}
 	flags := bindSettings(cmd, "state")
-	cmd.Flags().Var(&word{&function, "NAME"}, "function", "as in import")
+	cmd.Flags().Var(cliflag.Text(&function, "NAME"), "function", "as in import")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"skills": […], "problems": […]}; with --arguments {"description": …, "input_schema": …}`)
 	cmd.Flags().BoolVar(&arguments, "arguments", false, "print the schema of the script's command line")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/app"
+	"openskill/internal/cliflag"
 )
 
 // versionInfo says what this binary was built from.
@@ -82,7 +83,7 @@ the sums of go.sum. Licences are not recorded there, so that it names none.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&sbom, "sbom", false, "print a bill of materials as JSON")
-	cmd.Flags().Var(&word{&of, "FILE"}, "of", "other openskill binary to inspect, also for another machine")
+	cmd.Flags().Var(cliflag.Text(&of, "FILE"), "of", "other openskill binary to inspect, also for another machine")
 	cmd.MarkFlagsMutuallyExclusive("json", "sbom")
 	return cmd
 }

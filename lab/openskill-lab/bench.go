@@ -21,6 +21,7 @@ import (
 	"openskill/host/app"
 	"openskill/host/app/config"
 	"openskill/host/catalogue/manifest"
+	"openskill/internal/cliflag"
 	"openskill/lab/bench"
 	"openskill/lab/extismbench"
 	"openskill/lab/httpbench"
@@ -67,7 +68,7 @@ measured against native Python: suite peers. make bench-peers sets them up.`,
 	f.BoolVar(&o.quick, "quick", false, "measure skills a few times only, to try whether all of it works")
 	f.StringVar(&markdown, "markdown", "", "write the tables into this `FILE`, between its marks, and plots beside it")
 	f.StringVar(&o.peers, "peers", "", "measure the peers that are set up in this `DIR`, and nothing else")
-	f.Var(&word{&o.postgres, "URL"}, "postgres", "measure the suite audit on this empty PostgreSQL database too, which is filled")
+	f.Var(cliflag.Text(&o.postgres, "URL"), "postgres", "measure the suite audit on this empty PostgreSQL database too, which is filled")
 	f.IntVar(&o.sandboxes, "sandboxes", 1000, "how `many` sandboxes the suite memory has")
 	f.BoolVar(&o.inside, "memory-inside", false, "measure the suite memory in this process")
 	_ = f.MarkHidden("memory-inside") // it cannot fail: the flag is there

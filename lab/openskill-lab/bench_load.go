@@ -14,6 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"openskill/internal/cliflag"
 	"openskill/lab/load"
 	"openskill/sdk/client"
 	"openskill/sdk/skill"
@@ -35,9 +36,9 @@ type loadOptions struct {
 }
 
 func (a *cli) benchLoadCommand() *cobra.Command {
-	length, warmup := &duration{10 * time.Second}, &orNone{duration{2 * time.Second}}
-	timeout := &duration{30 * time.Second}
-	connections := &count{value: 256, low: 1, high: mostConnections, name: "N"}
+	length, warmup := &cliflag.Duration{Value: 10 * time.Second}, &orNone{cliflag.Duration{Value: 2 * time.Second}}
+	timeout := &cliflag.Duration{Value: 30 * time.Second}
+	connections := &cliflag.Count{Value: 256, Low: 1, High: mostConnections, Name: "N"}
 	o := loadOptions{rate: "100"}
 	cmd := &cobra.Command{
 		Use:   "load [URL]",
@@ -60,20 +61,20 @@ Interrupted, it prints what there is. The exit code is 1 if calls failed or were
 		Args: takes(0, 1),
 	}
 	f := cmd.Flags()
-	f.Var(&word{&o.rate, "N"}, "rate", "calls a second, from 0.1 to 200000; default 100")
+	f.Var(cliflag.Text(&o.rate, "N"), "rate", "calls a second, from 0.1 to 200000; default 100")
 	f.Var(length, "duration", "how long to measure; default 10s")
 	f.Var(warmup, "warmup", "how long to call before that, which is not measured; default 2s")
 	f.Var(timeout, "timeout", "how long to wait for one answer; default 30s")
-	f.Var(&words{&o.skills, "ID[=WEIGHT]"}, "skill", "skill to call, and how often beside others; default echo")
-	f.Var(&words{&o.inputs, "[ID=]JSON|@FILE"}, "input", "input of all skills, or of one")
+	f.Var(cliflag.Texts(&o.skills, "ID[=WEIGHT]"), "skill", "skill to call, and how often beside others; default echo")
+	f.Var(cliflag.Texts(&o.inputs, "[ID=]JSON|@FILE"), "input", "input of all skills, or of one")
 	f.Var(connections, "connections", "most calls that wait for an answer at once, each on a connection; default 256")
-	f.Var(&word{&o.key, "KEY|@FILE"}, "key", "API key or JWT; @FILE keeps it out of the list of processes")
+	f.Var(cliflag.Text(&o.key, "KEY|@FILE"), "key", "API key or JWT; @FILE keeps it out of the list of processes")
 	f.BoolVar(&o.remote, "remote", false, "call a host on another machine")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
-	f.Var(&word{&o.plot, "FILE"}, "plot", "draw the latency by percentile into this SVG file")
-	f.Var(&word{&o.histogram, "FILE"}, "histogram", "write the distribution into this file (.hgrm, in ms)")
+	f.Var(cliflag.Text(&o.plot, "FILE"), "plot", "draw the latency by percentile into this SVG file")
+	f.Var(cliflag.Text(&o.histogram, "FILE"), "histogram", "write the distribution into this file (.hgrm, in ms)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p := &load.Plan{Duration: length.value, Warmup: warmup.value, Timeout: timeout.value, Connections: int(connections.value)} // bounded
+		p := &load.Plan{Duration: length.Value, Warmup: warmup.Value, Timeout: timeout.Value, Connections: int(connections.Value)} // bounded
 		var err error
 		if p.Rate, err = strconv.ParseFloat(o.rate, 64); err != nil || !(p.Rate >= 0.1 && p.Rate <= mostRate) {
 			return usage("--rate is %s; want calls a second, from 0.1 to %d", quote(o.rate), mostRate)
@@ -101,15 +102,15 @@ Interrupted, it prints what there is. The exit code is 1 if calls failed or were
 }
 
 // orNone is a duration that may be none at all.
-type orNone struct{ duration }
+type orNone struct{ cliflag.Duration }
 
 // Set implements pflag.Value.
 func (n *orNone) Set(s string) error {
 	if d, err := time.ParseDuration(s); err == nil && d == 0 {
-		n.value = 0
+		n.Value = 0
 		return nil
 	}
-	return n.duration.Set(s)
+	return n.Duration.Set(s)
 }
 
 // runLoad runs a plan and prints what came of it.

@@ -19,14 +19,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/app/config"
+	"openskill/internal/cliflag"
 	"openskill/lab/load"
 	"openskill/lab/soak"
 	"openskill/sdk/skill"
 )
 
 func (a *cli) benchSoakCommand() *cobra.Command {
-	length, clients := &duration{30 * time.Minute}, &count{value: 8, low: 1, high: 1024, name: "N"}
-	calls, pid := &count{low: 1, high: 1 << 40, name: "N"}, &count{low: 1, high: 1 << 30, name: "PID"}
+	length, clients := &cliflag.Duration{Value: 30 * time.Minute}, &cliflag.Count{Value: 8, Low: 1, High: 1024, Name: "N"}
+	calls, pid := &cliflag.Count{Low: 1, High: 1 << 40, Name: "N"}, &cliflag.Count{Low: 1, High: 1 << 30, Name: "PID"}
 	var key, markdown string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -57,9 +58,9 @@ The exit code is 1 if something grows, or a call did not end as it must.`,
 	f.Var(calls, "calls", "calls after which to end; unset: time alone ends it")
 	f.Var(clients, "clients", "clients that call at once, each as soon as it is answered; default 8")
 	f.Var(pid, "pid", "process of the host at URL")
-	f.Var(&word{&key, "KEY|@FILE"}, "key", "API key or JWT for the host at URL; @FILE keeps it out of the list of processes")
+	f.Var(cliflag.Text(&key, "KEY|@FILE"), "key", "API key or JWT for the host at URL; @FILE keeps it out of the list of processes")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
-	f.Var(&word{&markdown, "FILE"}, "markdown", "write the table into this file, between its marks for \"soak\"")
+	f.Var(cliflag.Text(&markdown, "FILE"), "markdown", "write the table into this file, between its marks for \"soak\"")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := a.load(flags)
 		if err != nil {
@@ -68,26 +69,26 @@ The exit code is 1 if something grows, or a call did not end as it must.`,
 		if key, err = readKey(key); err != nil {
 			return err
 		}
-		if (len(args) == 1) != (pid.value != 0) {
+		if (len(args) == 1) != (pid.Value != 0) {
 			return usage("URL and --pid belong together: a host that is there, and its process")
 		}
 		r := &soak.Run{
-			Clients: int(clients.value), Duration: length.value, Calls: int64(calls.value), // bounded
-			Kinds: soak.Mix(), Every: min(max(length.value/400, 100*time.Millisecond), 5*time.Second),
+			Clients: int(clients.Value), Duration: length.Value, Calls: int64(calls.Value), // bounded
+			Kinds: soak.Mix(), Every: min(max(length.Value/400, 100*time.Millisecond), 5*time.Second),
 			Log: func(line string) { a.say("soak: %s", line) },
 		}
 		var out *soak.Outcome
 		if len(args) == 1 {
-			out, err = a.soakThere(cmd.Context(), r, args[0], int(pid.value), key) // bounded
+			out, err = a.soakThere(cmd.Context(), r, args[0], int(pid.Value), key) // bounded
 		} else {
 			out, err = a.soakOwn(cmd.Context(), s, r)
 		}
 		if err != nil {
 			return err
 		}
-		command := "openskill-lab bench soak --duration " + length.value.String()
-		if calls.value != 0 {
-			command += fmt.Sprintf(" --calls %d", calls.value)
+		command := "openskill-lab bench soak --duration " + length.Value.String()
+		if calls.Value != 0 {
+			command += fmt.Sprintf(" --calls %d", calls.Value)
 		}
 		return a.soaked(out, command, markdown, asJSON)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/agent/llm/llmtest"
+	"openskill/internal/cliflag"
 )
 
 // fakeLLM is one run of fakellm.
@@ -40,8 +41,8 @@ shows the one that comes with openSkill, which knows its four skills. A rule has
 		Args: takes(0, 0),
 	}
 	f := cmd.Flags()
-	f.Var(&word{&o.script, "FILE"}, "script", "the script; default the one of --print")
-	f.Var(&word{&o.listen, "ADDRESS"}, "listen", "a loopback address; port 0 takes a free one")
+	f.Var(cliflag.Text(&o.script, "FILE"), "script", "the script; default the one of --print")
+	f.Var(cliflag.Text(&o.listen, "ADDRESS"), "listen", "a loopback address; port 0 takes a free one")
 	f.BoolVar(&o.print, "print", false, "print the script that comes with openSkill, and end")
 	f.BoolVar(&o.asJSON, "json", false, "print address and settings as one line of JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/admission/share"
+	"openskill/internal/cliflag"
 )
 
 func (a *cli) registryCommand() *cobra.Command {
@@ -29,8 +30,8 @@ for trying out and for tests: others serve registries for many.`,
 		Args:    takes(0, 0),
 	}
 	f := cmd.Flags()
-	f.Var(&word{&listen, "ADDRESS"}, "listen", "a loopback address; port 0 takes a free one")
-	f.Var(&word{&dir, "DIR"}, "dir", "the folder in which it is kept; made where it is missing")
+	f.Var(cliflag.Text(&listen, "ADDRESS"), "listen", "a loopback address; port 0 takes a free one")
+	f.Var(cliflag.Text(&dir, "DIR"), "dir", "the folder in which it is kept; made where it is missing")
 	f.BoolVar(&asJSON, "json", false, `print {"address": …} once it is ready`)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if _, _, err := net.SplitHostPort(listen); err != nil || !share.Loopback(listen) {
