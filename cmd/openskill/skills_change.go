@@ -104,7 +104,7 @@ enabled over HTTP.`,
 	act := (*catalogue.Definitions).Enable
 	if !enable {
 		cmd.Use, cmd.Short = "disable SKILL…", "Disable skills of the operator"
-		cmd.Long = `Stops skills from being called, whatever their files say. Every host on the database
+		cmd.Long = `Disable skills, whatever their files say. Every host on the database
 has it within two seconds; calls under way go on. Uploaded skills are disabled over
 HTTP.`
 		cmd.Example = "  openskill skills disable calculator"

@@ -201,7 +201,7 @@ func (mk *Maker) registry(ctx context.Context, root *os.Root, base string, text 
 			case errors.As(err, &large):
 				report("code_path %q: %s", skill.CleanText(e.CodePath, 120), large)
 			case errors.Is(err, fs.ErrNotExist):
-				report("code_path %q: there is no such file in the folder of the registry", skill.CleanText(e.CodePath, 120))
+				report("code_path %q: file not found in the registry's folder", skill.CleanText(e.CodePath, 120))
 			default: // a link out of the folder too: what it leads to is not told
 				report("code_path %q cannot be read: it must be a regular file in the folder of the registry", skill.CleanText(e.CodePath, 120))
 			}

@@ -279,7 +279,7 @@ func TestHostileRegistry(t *testing.T) {
 		"a wrong parameter": {`{"name": "x", "code_path": "good.py", "entry_function": "f", "tool_schema": {"parameters": [{"name": "z"}]}}`, "tool_schema has a parameter z"},
 		"a wrong schema":    {`{"name": "x", "code_path": "good.py", "entry_function": "f", "tool_schema": {"parameters": [1]}}`, "tool_schema: each of its parameters"},
 		"no id at all":      {`{"id": "!", "name": "\u52a0", "code_path": "good.py", "entry_function": "f"}`, ""}, // of the function
-		"twice":             {entry("good", "good.py", "f"), "would have the id good"},
+		"twice":             {entry("good", "good.py", "f"), "its skill id good is taken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			write("r.json", `{"capabilities": [`+entry("good", "good.py", "f")+","+c.entry+"]}")

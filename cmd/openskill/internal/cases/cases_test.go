@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 		"- &a {name: a, data: {}}":           "anchor",
 		"- {name: a, data: {}, limits: {fuel: -1}}": "limits.fuel",
 		"- {name: a, data: {}, limits: {cpu: 1}}":   "not known in limits",
-		strings.Repeat("x", MaxFile+1):              "at most 65536",
+		strings.Repeat("x", MaxFile+1):              "the limit is 65536",
 	} {
 		list, problems := Parse([]byte(src))
 		if len(problems) == 0 || list != nil || !strings.Contains(problems[0].String(), want) {

@@ -76,7 +76,7 @@ func TestWrite(t *testing.T) {
 		"no such case":      {Case{Name: "c", Data: json.RawMessage(`{}`)}, "", "no longer exists"},
 		"text of no file":   {Case{Name: "a", Data: json.RawMessage(`{"x":"\u202e"}`)}, "", "invisible"},
 		"a number too long": {Case{Name: "a", Data: json.RawMessage(`{"x":1e9999}`)}, "", "cannot"},
-		"a file too long":   {Case{Name: "a", Data: json.RawMessage(`{"x":"` + strings.Repeat("x", MaxFile) + `"}`)}, "", "at most"},
+		"a file too long":   {Case{Name: "a", Data: json.RawMessage(`{"x":"` + strings.Repeat("x", MaxFile) + `"}`)}, "", "the limit is"},
 	} {
 		got, err := Write([]byte(file), c.now)
 		if c.err != "" {

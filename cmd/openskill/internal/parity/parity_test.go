@@ -121,7 +121,7 @@ func TestParseRefuses(t *testing.T) {
 		{"an unknown word", "cases: [{script: a.py, ignore: [stderr]}]", "accepted are stdout, exit, files, order, folder, time and file:GLOB"},
 		{"a bad pattern", `[{"script": "a.py", "ignore": ["file:["]}]`, "is not known"},
 		{"a timeout", "cases: [{script: a.py, timeout_ms: 999999999}]", "timeout_ms"},
-		{"too many", "[" + strings.Repeat(`{"script":"a"},`, parity.MaxCases) + `{"script":"a"}]`, "at most 10000"},
+		{"too many", "[" + strings.Repeat(`{"script":"a"},`, parity.MaxCases) + `{"script":"a"}]`, "the limit is 10000"},
 	}
 	for _, test := range tests {
 		if _, err := parity.Parse([]byte(test.text)); err == nil || !strings.Contains(err.Error(), test.want) {
