@@ -53,7 +53,7 @@ func moduleName(path string) string {
 	return path
 }
 
-const tooLarge = "the module is too complex: %d bytes, at most %d are accepted"
+const tooLarge = "the module is too large: %d bytes, the limit is %d"
 
 func refusedSize(size int64) error {
 	return failed(skill.ModuleTooComplex, tooLarge, size, maxModule)

@@ -117,7 +117,7 @@ func (o *sharing) accepts(a *cli, s *config.Settings) (*share.Policy, error) {
 	}
 	b, err := readFile(file, share.MaxFile)
 	if err != nil {
-		return nil, usage("the trust policy %s cannot be read: %v", quote(file), plain(err))
+		return nil, usage("cannot read the trust policy %s: %v", quote(file), plain(err))
 	}
 	p, problems := share.ParsePolicy(b)
 	if len(problems) == 0 {

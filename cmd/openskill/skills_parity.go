@@ -24,7 +24,7 @@ func (a *cli) skillsParityCommand() *cobra.Command {
 		Use:   "parity FOLDER --cases FILE",
 		Short: "Compare runs of scripts on this machine and in the sandbox",
 		Long: `Run each case twice, by this machine's own Python and in the sandbox, each time in
-a copy of the folder, and compares standard output, the exit code, and the files
+a copy of the folder, and compare standard output, the exit code, and the files
 that were made or changed, by SHA-256. Standard error is not compared.
 
 The native runs have the rights of whoever starts this command, and an environment

@@ -117,14 +117,14 @@ func (f *file) read(ctx context.Context) ([]byte, error) {
 	}
 	defer in.Close()
 	if size > f.most {
-		return fail(skill.PayloadTooLarge, "%s has %s; at most %s are read at once. A script of the skill can work on it instead", f.info.Name, sized(size), sized(f.most))
+		return fail(skill.PayloadTooLarge, "%s is too large: %s, the limit is %s. Let a script of the skill work on it instead", f.info.Name, sized(size), sized(f.most))
 	}
 	b, err := io.ReadAll(io.LimitReader(in, f.most+1)) // it may grow meanwhile
 	switch {
 	case err != nil:
 		return nil, &skill.Error{Op: "agentskills.read", Code: skill.Internal, Subject: f.info.Name, Err: err}
 	case int64(len(b)) > f.most:
-		return fail(skill.PayloadTooLarge, "%s has more than the %s that are read at once. A script of the skill can work on it instead", f.info.Name, sized(f.most))
+		return fail(skill.PayloadTooLarge, "%s is too large: the limit is %s. Let a script of the skill work on it instead", f.info.Name, sized(f.most))
 	}
 	return b, nil
 }

@@ -492,7 +492,7 @@ func TestLargeResource(t *testing.T) {
 	if s = skillsOf(t, src)[0]; s.(*FileSkill).Digest() == digest {
 		t.Error("a large file that was written again has the same digest")
 	}
-	for i, want := range []string{"", "over.txt has 1 MiB; at most 1 MiB are read at once", "", "zbig.txt has 1 GiB; at most 1 MiB are read at once"} {
+	for i, want := range []string{"", "over.txt is too large: 1 MiB, the limit is 1 MiB", "", "zbig.txt is too large: 1 GiB, the limit is 1 MiB"} {
 		begun := time.Now()
 		b, err := s.Resources()[i].Read(t.Context())
 		if want == "" {

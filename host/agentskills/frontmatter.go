@@ -49,13 +49,13 @@ func (f *Frontmatter) Problems() (list []string) {
 	case n == 0:
 		list = append(list, "description is empty; say in 1 to 1024 characters what the skill does and when to use it")
 	case n > MaxDescription:
-		list = append(list, fmt.Sprintf("description has %d characters; at most %d are accepted", n, MaxDescription))
+		list = append(list, fmt.Sprintf("description is too long: %d characters, the limit is %d", n, MaxDescription))
 	}
 	if n := utf8.RuneCountInString(f.Compatibility); n > MaxCompatibility {
-		list = append(list, fmt.Sprintf("compatibility has %d characters; at most %d are accepted", n, MaxCompatibility))
+		list = append(list, fmt.Sprintf("compatibility is too long: %d characters, the limit is %d", n, MaxCompatibility))
 	}
 	if n := utf8.RuneCountInString(f.License); n > MaxLicense {
-		list = append(list, fmt.Sprintf("license has %d characters; at most %d are accepted", n, MaxLicense))
+		list = append(list, fmt.Sprintf("license is too long: %d characters, the limit is %d", n, MaxLicense))
 	}
 	return list
 }
@@ -165,7 +165,7 @@ func nameOf(folder string) string {
 func parse(file, folder string, src []byte) *parsed {
 	r := &reader{file: file, folder: folder}
 	if len(src) > MaxContent {
-		r.problem(0, "has %d bytes; a SKILL.md of at most %d is accepted: move details into files beside it", len(src), MaxContent)
+		r.problem(0, "is too large: %d bytes, the limit is %d; move details into files beside it", len(src), MaxContent)
 		return &r.parsed
 	}
 	src = bytes.TrimPrefix(src, []byte(mark))

@@ -114,9 +114,9 @@ func TestFrontmatterProblems(t *testing.T) {
 		"65 letters":             {"---\nname: " + strings.Repeat("a", 65) + "\ndescription: D\n---\n", []string{`SKILL.md:2: "aaa`}},
 		"name as a number":       {"---\nname: 12\ndescription: D\n---\n", []string{"SKILL.md:2: name must be text; put it in quotes"}},
 		"description as a list":  {"---\nname: demo\ndescription: [a]\n---\n", []string{"SKILL.md:3: description must be text"}},
-		"1025 characters":        {"---\nname: demo\ndescription: " + strings.Repeat("x", 1025) + "\n---\n", []string{"SKILL.md:3: description has 1025 characters"}},
+		"1025 characters":        {"---\nname: demo\ndescription: " + strings.Repeat("x", 1025) + "\n---\n", []string{"SKILL.md:3: description is too long: 1025 characters"}},
 		"compatibility, 501": {
-			"---\nname: demo\ndescription: D\ncompatibility: " + strings.Repeat("x", 501) + "\n---\n", []string{"SKILL.md:4: compatibility has 501 characters"},
+			"---\nname: demo\ndescription: D\ncompatibility: " + strings.Repeat("x", 501) + "\n---\n", []string{"SKILL.md:4: compatibility is too long: 501 characters"},
 		},
 		"compatibility, empty": {"---\nname: demo\ndescription: D\ncompatibility: \"\"\n---\n", []string{"SKILL.md:4: compatibility is empty"}},
 		"metadata as text":     {"---\nname: demo\ndescription: D\nmetadata: x\n---\n", []string{"SKILL.md:4: metadata must be keys with text"}},

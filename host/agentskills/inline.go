@@ -170,7 +170,7 @@ func (r *goResource) Read(ctx context.Context) ([]byte, error) {
 	if err == nil && len(t) > DefaultMaxResource {
 		return nil, &skill.Error{
 			Op: "agentskills.read", Code: skill.PayloadTooLarge, Subject: r.info.Name,
-			Message: fmt.Sprintf("%s has %s; at most %s are read at once", r.info.Name, sized(int64(len(t))), sized(DefaultMaxResource)),
+			Message: fmt.Sprintf("%s is too large: %s, the limit is %s", r.info.Name, sized(int64(len(t))), sized(DefaultMaxResource)),
 		}
 	}
 	return []byte(t), err
@@ -248,7 +248,7 @@ func textOf(v any) (string, error) {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		return "", &skill.Error{Op: "agentskills.run", Code: skill.InvalidOutput, Message: "the value cannot be written as JSON", Err: err}
+		return "", &skill.Error{Op: "agentskills.run", Code: skill.InvalidOutput, Message: "cannot write the value as JSON", Err: err}
 	}
 	return string(b), nil
 }

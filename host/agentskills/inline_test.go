@@ -104,7 +104,7 @@ func TestInlineMistakes(t *testing.T) {
 		"embedded":               {good().AddScript("a", func(embedded) {}, ""), "embedded"},
 		"a default within":       {good().AddScript("a", func(nested) {}, ""), "only parameters have defaults"},
 		"an endless type":        {good().AddScript("a", func(endless) {}, ""), "nested more than"},
-		"a function as one":      {good().AddScript("a", func(struct{ F func() }) {}, ""), "cannot be written as JSON"},
+		"a function as one":      {good().AddScript("a", func(struct{ F func() }) {}, ""), "cannot write values of func() as JSON"},
 		"a map of numbers":       {good().AddScript("a", func(struct{ M map[int]int }) {}, ""), "keys must be text"},
 		"minimum of text": {good().AddScript("a", func(struct {
 			S string `minimum:"1"`

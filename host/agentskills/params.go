@@ -218,7 +218,7 @@ func (p *params) typ(b *bytes.Buffer, t reflect.Type, depth int) error {
 	case k.of == "object":
 		return p.object(b, t, depth)
 	case k.of == "" && t != rawType && t.Kind() != reflect.Interface:
-		return fmt.Errorf("values of %s cannot be written as JSON", t)
+		return fmt.Errorf("cannot write values of %s as JSON", t)
 	case k.of == "":
 		b.WriteString(`{}`)
 	default:

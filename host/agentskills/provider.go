@@ -465,7 +465,7 @@ func result(id skill.ID, trace skill.TraceID, meta skill.Meta, value any, err er
 	if err == nil && len(output) > MaxOutput {
 		err = &skill.Error{
 			Op: "agentskills.run", Code: skill.OutputLimit,
-			Message: fmt.Sprintf("the script printed %s; at most %s are returned", sized(int64(len(output))), sized(MaxOutput)),
+			Message: fmt.Sprintf("the script printed too much: %s, the limit is %s", sized(int64(len(output))), sized(MaxOutput)),
 		}
 	}
 	var data json.RawMessage

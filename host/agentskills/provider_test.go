@@ -119,7 +119,7 @@ func TestWrongCalls(t *testing.T) {
 		code       skill.Code
 		want       string
 	}{
-		"no such tool":             {"load_skills", `{}`, skill.NotFound, "there are load_skill, read_skill_resource, run_skill_script"},
+		"no such tool":             {"load_skills", `{}`, skill.NotFound, "use load_skill, read_skill_resource, run_skill_script"},
 		"no such skill":            {ToolLoad, `{"skill_name": "demmo"}`, skill.NotFound, "did you mean demo?"},
 		"nothing like it":          {ToolLoad, `{"skill_name": "zzzzzzzz"}`, skill.NotFound, "there are demo"},
 		"no name":                  {ToolLoad, `{}`, skill.InvalidArgument, "load_skill needs skill_name"},

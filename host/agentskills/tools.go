@@ -179,7 +179,7 @@ func (p *Provider) CallToolIn(
 	if _, ok := takes[name]; !ok {
 		return done(nil, &skill.Error{
 			Op: "agentskills.CallTool", Code: skill.NotFound, Subject: skill.CleanText(name, 80),
-			Message: fmt.Sprintf("there is no tool %q; there are %s", skill.CleanText(name, 80), strings.Join(slices.Sorted(maps.Keys(takes)), ", ")),
+			Message: fmt.Sprintf("tool not found: %q; use %s", skill.CleanText(name, 80), strings.Join(slices.Sorted(maps.Keys(takes)), ", ")),
 		})
 	}
 	if err := a.read(name, args); err != nil {

@@ -153,13 +153,13 @@ func (a *Approval) valid() bool {
 func unreadable(err error) error {
 	return &skill.Error{
 		Op: "approval.read", Code: skill.AuditUnavailable, Err: fmt.Errorf("read approvals: %w", err),
-		Message: "approvals cannot be read, so scripts that need one do not run; the server's log has the reason",
+		Message: "cannot read approvals, so scripts that need one do not run; see the server's log",
 	}
 }
 
 func unwritable(err error) error {
 	return &skill.Error{
 		Op: "approval.write", Code: skill.AuditUnavailable, Err: fmt.Errorf("write approvals: %w", err),
-		Message: "approvals cannot be written, so scripts that need one do not run; the server's log has the reason",
+		Message: "cannot store approvals, so scripts that need one do not run; see the server's log",
 	}
 }

@@ -110,7 +110,7 @@ func strict(text []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(to); err != nil {
-		return fmt.Errorf("the cases cannot be read: %s; a case has the keys args, files, ignore, name, script, stdin and timeout_ms",
+		return fmt.Errorf("cannot read the cases: %s; a case has the keys args, files, ignore, name, script, stdin and timeout_ms",
 			strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
