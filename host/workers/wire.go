@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"openskill/sdk/skill"
-	"openskill/wasm"
 )
 
 // Hello is what a worker says of itself when it is ready.
@@ -47,9 +46,7 @@ func refusalOf(err error) *Refusal {
 	if err == nil {
 		return nil
 	}
-	r := &Refusal{Code: skill.CodeOf(err), Cause: skill.CleanText(err.Error(), 2000)}
-	var useless *wasm.NotCompiledError
-	r.Damaged = errors.As(err, &useless)
+	r := &Refusal{Code: skill.CodeOf(err), Cause: skill.CleanText(err.Error(), 2000), Damaged: errors.Is(err, skill.ErrUnusable)}
 	var e *skill.Error
 	if errors.As(err, &e) {
 		r.Op, r.Subject, r.Message = e.Op, e.Subject, e.Message

@@ -21,7 +21,6 @@ import (
 
 	"openskill/host/workers"
 	"openskill/sdk/skill"
-	"openskill/wasm"
 )
 
 // TestMain lets this test program be a worker, too: of a runner that does what its
@@ -221,7 +220,7 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		return say("%d threads", n)
 	case "module":
 		if b, err := os.ReadFile(filepath.Join(o.view, "code", "v", arg)); err != nil || string(b) != "made" {
-			return nil, &wasm.NotCompiledError{Digest: "sha256:" + arg}
+			return nil, fmt.Errorf("%w: sha256:%s", skill.ErrUnusable, arg)
 		}
 		return say("compiled")
 	case "names": // a thousand, each of them written as longest as JSON can

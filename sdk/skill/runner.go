@@ -2,6 +2,7 @@ package skill
 
 import (
 	"context"
+	"errors"
 	"io"
 )
 
@@ -72,6 +73,10 @@ type Module struct {
 	Function string
 	Open     func() (io.ReadCloser, error)
 }
+
+// ErrUnusable is what a runner says of a compiled module that it was given and cannot load:
+// it is missing or damaged.
+var ErrUnusable = errors.New("the compiled module is of no use")
 
 // Compiling is the Missing of a [Plan] whose module is being compiled.
 func Compiling() *Error {

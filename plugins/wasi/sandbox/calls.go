@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -104,7 +105,12 @@ func (c *Calls) load(ctx context.Context, of *skill.Module) (*wasm.Module, error
 	if of.Open != nil {
 		read = func() ([]byte, error) { return c.read(of) }
 	}
-	return c.of.Engine.Load(ctx, of.Digest, read, options(of))
+	m, err := c.of.Engine.Load(ctx, of.Digest, read, options(of))
+	var none *wasm.NotCompiledError
+	if errors.As(err, &none) {
+		err = fmt.Errorf("%w: %w", skill.ErrUnusable, err)
+	}
+	return m, err
 }
 
 // read gives the bytes of a module, which are those that its plan was made of.
