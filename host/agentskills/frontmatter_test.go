@@ -154,7 +154,7 @@ func TestFrontmatterProblems(t *testing.T) {
 		},
 		"257 keys":      {"---\n" + manyKeys(257) + "---\n", []string{"SKILL.md:2: a map has too many keys: 257, the limit is 256"}},
 		"over 64 KiB":   {"---\nname: demo\ndescription: " + strings.Repeat("x", safeyaml.MaxBytes) + "\n---\n", []string{whole + "the frontmatter is too large"}},
-		"over 256 KiB":  {good + strings.Repeat("x", MaxContent), []string{whole + "has 262"}},
+		"over 256 KiB":  {good + strings.Repeat("x", MaxContent), []string{whole + "is too large: 262"}},
 		"two documents": {"---\nname: demo\n...\nname: demo\ndescription: D\n---\n", []string{""}},
 	} {
 		p := parse("SKILL.md", "demo", []byte(c.src))
