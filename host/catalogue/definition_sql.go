@@ -110,7 +110,7 @@ func (d *Definition) save(ctx context.Context, db *store.DB, tx *sql.Tx, revisio
 	if err := errors.Join(err, seedErr, changedErr); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO skill_definitions ("+definitionColumns+") VALUES ("+store.List(1, 22)+`)
+	_, err = tx.ExecContext(ctx, `INSERT INTO skill_definitions (`+definitionColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
 		ON CONFLICT (owner, name) DO UPDATE SET description = excluded.description, is_enabled = excluded.is_enabled, cost_metadata = excluded.cost_metadata,
 			input_schema = excluded.input_schema, output_schema = excluded.output_schema, version = excluded.version, digest = excluded.digest, type = excluded.type,
 			runtime = excluded.runtime, entry = excluded.entry, source = excluded.source, place = excluded.place, manifest = excluded.manifest,

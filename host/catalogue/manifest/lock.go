@@ -21,7 +21,7 @@ import (
 	"openskill/sdk/skill"
 )
 
-// FileName is the name of the file, beside the skills' folders.
+// LockName is the name of the file, beside the skills' folders.
 const LockName = "openskill.lock"
 
 // What a file may hold.
@@ -30,16 +30,16 @@ const (
 	maxSkills = 10_000
 )
 
-// Generation is that of the format.
+// LockGeneration is that of the format.
 const LockGeneration = 1
 
-// File is what the file says.
+// Lock is what the file says.
 type Lock struct {
 	Lock   int                     `json:"lock"`
 	Skills map[skill.ID]*LockEntry `json:"skills"`
 }
 
-// Entry is one skill.
+// LockEntry is one skill.
 type LockEntry struct {
 	Version   string      `json:"version"`
 	Digest    string      `json:"digest"`    // of the skill's folder
@@ -52,7 +52,7 @@ type LockEntry struct {
 
 var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// Read reads the file of a folder. Where there is none, nothing is locked. A damaged file
+// ReadLock reads the file of a folder. Where there is none, nothing is locked. A damaged file
 // is an error, whose text is for the operator.
 func ReadLock(folder string) (*Lock, error) {
 	b, info, err := readLockFile(filepath.Join(folder, LockName), LockName)
@@ -88,7 +88,7 @@ func readLockFile(path, name string) (b []byte, info fs.FileInfo, err error) {
 	return b, info, named(err)
 }
 
-// Parse reads the content of a file.
+// ParseLock reads the content of a file.
 func ParseLock(b []byte) (*Lock, error) {
 	if len(b) > maxLock {
 		return nil, fmt.Errorf("%s has more than %d bytes", LockName, maxLock)
