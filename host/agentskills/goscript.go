@@ -2,6 +2,7 @@ package agentskills
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,17 +11,18 @@ import (
 	"strings"
 
 	"openskill/host/catalogue/manifest"
+	"openskill/internal/ordered"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 
 // GoScript is a script that is a function of this process.
 type GoScript struct {
-	info    skill.AgentFile
-	err     error // what is wrong with the function
-	params  *params
-	checked *manifest.Schema // of params
-	call    func(ctx context.Context, arg []byte) (any, error)
+	info       skill.AgentFile
+	err        error            // what is wrong with the function
+	parameters *ordered.Object  // their schemas, by name
+	checked    *manifest.Schema // of all of them
+	call       func(ctx context.Context, arg []byte) (any, error)
 }
 
 // NewScript makes a script of a function whose parameters are the fields of T, a
@@ -44,6 +46,8 @@ func NewScript[T any](name, description string, function func(context.Context, T
 var (
 	contextType = reflect.TypeFor[context.Context]()
 	errorType   = reflect.TypeFor[error]()
+
+	noParameters = reflect.TypeFor[struct{}]()
 )
 
 func newScript(name, description string, f reflect.Value) *GoScript {
@@ -72,13 +76,13 @@ func newScript(name, description string, f reflect.Value) *GoScript {
 		s.err = errors.New("must give a value, or none, and then an error, or none")
 		return s
 	}
-	if in == nil {
-		s.info.Parameters = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
-	} else {
-		if s.params, s.err = paramsOf(in); s.err != nil {
-			return s
-		}
-		s.info.Parameters = s.params.schema
+	var all *ordered.Object
+	if all, s.err = objectOf(cmp.Or(in, noParameters), 0); s.err != nil {
+		return s
+	}
+	s.parameters = all.Object("properties")
+	if s.info.Parameters, s.err = ordered.Encode(all); s.err != nil {
+		return s
 	}
 	checked, problems := manifest.CompileSchema(s.info.Parameters)
 	if len(problems) > 0 {
@@ -153,11 +157,10 @@ func (s *GoScript) check(object []byte) (json.RawMessage, error) {
 	if err != nil {
 		return nil, wrong(err.Error(), nil)
 	}
-	if s.params != nil {
-		for name, d := range s.params.defaults {
-			if _, given := value[name]; !given {
-				value[name] = d
-			}
+	for _, m := range s.parameters.Members {
+		p, _ := m.Value.(*ordered.Object) // all are
+		if _, given := value[m.Key]; !given && p.Has("default") {
+			value[m.Key] = p.Get("default")
 		}
 	}
 	if faults := s.checked.Check(value, manifest.MaxSteps); faults != nil && faults.Total > 0 {
@@ -179,22 +182,18 @@ func (s *GoScript) named(args []string) (json.RawMessage, error) {
 			Message: skill.CleanText(fmt.Sprintf(format, a...), skill.MaxMessage),
 		}
 	}
-	kinds := map[string]kind{}
-	if s.params != nil {
-		kinds = s.params.kinds
-	}
 	values := map[string]any{}
 	for i := 0; i < len(args); i++ {
 		name, value, joined := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
 		if !strings.HasPrefix(args[i], "--") || name == "" {
-			return wrong("%s takes its arguments by name, and %q has none; its parameters are %s", s.info.Name, args[i], s.parameters())
+			return wrong("%s takes its arguments by name, and %q has none; its parameters are %s", s.info.Name, args[i], s.names())
 		}
-		k, ok := kinds[name]
-		if !ok {
-			return wrong("%s has no parameter %q; its parameters are %s", s.info.Name, name, s.parameters())
+		p := s.parameters.Object(name)
+		if p == nil {
+			return wrong("%s has no parameter %q; its parameters are %s", s.info.Name, name, s.names())
 		}
 		switch {
-		case k.of == "boolean" && !joined:
+		case p.Text("type") == "boolean" && !joined:
 			values[name] = true
 			continue
 		case !joined && i+1 == len(args):
@@ -203,15 +202,16 @@ func (s *GoScript) named(args []string) (json.RawMessage, error) {
 			i++
 			value = args[i]
 		}
-		if k.of != "array" {
-			values[name] = scalar(k.of, value)
+		items := p.Object("items")
+		if items == nil {
+			values[name] = scalar(p.Text("type"), value)
 			continue
 		}
 		list, _ := values[name].([]any) // nil the first time
-		list = append(list, scalar(k.items, value))
+		list = append(list, scalar(items.Text("type"), value))
 		for !joined && i+1 < len(args) && !strings.HasPrefix(args[i+1], "--") {
 			i++
-			list = append(list, scalar(k.items, args[i]))
+			list = append(list, scalar(items.Text("type"), args[i]))
 		}
 		values[name] = list
 	}
@@ -239,11 +239,12 @@ func scalar(of, s string) any {
 	return s
 }
 
-func (s *GoScript) parameters() string {
-	if s.params == nil || len(s.params.names) == 0 {
-		return "none"
+func (s *GoScript) names() string {
+	var list []string
+	for _, m := range s.parameters.Members {
+		list = append(list, m.Key)
 	}
-	return strings.Join(s.params.names, ", ")
+	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
 // compactJSON is for schemas that are written by hand.

@@ -199,7 +199,7 @@ func readerOf(value any) (func(context.Context) (any, error), error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	if s.params != nil {
+	if len(s.parameters.Members) > 0 {
 		return nil, errors.New("a resource's function takes no parameters")
 	}
 	return func(ctx context.Context) (any, error) { return s.call(ctx, nil) }, nil
