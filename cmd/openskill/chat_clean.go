@@ -85,7 +85,7 @@ func (c *cleaner) write(b *strings.Builder, r rune) {
 		} else {
 			b.WriteRune(r)
 		}
-	case unseen(r):
+	case skill.Hidden(r):
 		show(b, r)
 	case unicode.In(r, unicode.Mn, unicode.Me):
 		if c.marks++; c.marks <= maxMarks {
@@ -101,12 +101,6 @@ func (c *cleaner) write(b *strings.Builder, r rune) {
 func joins(r rune) bool { return r == nonJoiner || r == joiner || r == asText || r == asEmoji }
 
 func show(b *strings.Builder, r rune) { fmt.Fprintf(b, `\u{%x}`, r) }
-
-// unseen reports whether a terminal would obey r or show nothing of it, or whether it
-// changes how others are shown.
-func unseen(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || skill.Hidden(r)
-}
 
 // cleaned cleans a whole text.
 func cleaned(s string) string {
@@ -151,7 +145,7 @@ func cleanJSON(v any) (string, error) {
 	var out strings.Builder
 	for _, r := range strings.TrimSuffix(b.String(), "\n") {
 		switch {
-		case !unseen(r):
+		case !skill.Hidden(r):
 			out.WriteRune(r)
 		case r > 0xffff:
 			r -= 0x10000

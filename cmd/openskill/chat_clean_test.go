@@ -82,7 +82,7 @@ func FuzzCleaned(f *testing.F) {
 		if !utf8.ValidString(got) {
 			t.Fatalf("%q is no UTF-8", got)
 		}
-		if i := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && r != '\t' && !joins(r) && unseen(r) }); i >= 0 {
+		if i := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && r != '\t' && !joins(r) && skill.Hidden(r) }); i >= 0 {
 			t.Fatalf("%q lets %q through", got, got[i:])
 		}
 		if strings.ContainsAny(oneLine(a+b+d, 20), "\n\r\x1b") {
@@ -118,7 +118,7 @@ func TestCleanJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := strings.IndexFunc(strings.TrimSuffix(s, "\n"), unseen); i >= 0 || !strings.Contains(s, "<中>") {
+	if i := strings.IndexFunc(strings.TrimSuffix(s, "\n"), skill.Hidden); i >= 0 || !strings.Contains(s, "<中>") {
 		t.Errorf("%q", s)
 	}
 	var out map[string]string

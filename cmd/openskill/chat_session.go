@@ -233,7 +233,7 @@ func (c *chatting) question(ctx context.Context, p client.Awaited) question {
 func wordsOf(args []string) string {
 	shown := make([]string, len(args))
 	for i, a := range args {
-		if shown[i] = a; a == "" || strings.ContainsAny(a, " \"'") || strings.ContainsFunc(a, unseen) {
+		if shown[i] = a; a == "" || strings.ContainsAny(a, " \"'") || strings.ContainsFunc(a, skill.Hidden) {
 			shown[i] = strconv.Quote(a)
 		}
 	}

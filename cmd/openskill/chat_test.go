@@ -68,7 +68,7 @@ func TestChatWithoutATerminal(t *testing.T) {
 		if exit != tt.exit || stdout != tt.stdout || stderr != tt.stderr {
 			t.Errorf("%s: exit code %d\n%s\n(-want +got) %s", tt.name, exit, stdout, cmp.Diff(tt.stdout+tt.stderr, stdout+stderr))
 		}
-		if i := strings.IndexFunc(stdout+stderr, func(r rune) bool { return r != '\n' && unseen(r) }); i >= 0 {
+		if i := strings.IndexFunc(stdout+stderr, func(r rune) bool { return r != '\n' && skill.Hidden(r) }); i >= 0 {
 			t.Errorf("%s: control characters are printed: %q", tt.name, stdout+stderr)
 		}
 	}
@@ -92,7 +92,7 @@ func TestChatJSON(t *testing.T) {
 	if want := `{"error":{"code":"CONFLICT","status":409,"message":"another message of this conversation is being answered"}}`; lines[1] != want {
 		t.Errorf("%s, want %s", lines[1], want)
 	}
-	if err := json.Unmarshal([]byte(lines[2]), &a); err != nil || a.Answer != hostileText || strings.ContainsFunc(lines[2], unseen) {
+	if err := json.Unmarshal([]byte(lines[2]), &a); err != nil || a.Answer != hostileText || strings.ContainsFunc(lines[2], skill.Hidden) {
 		t.Errorf("%q: %v", lines[2], err)
 	}
 	want := []string{

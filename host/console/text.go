@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"openskill/sdk/skill"
 )
 
 // visible makes text of strangers fit to be shown: what cannot be seen, or changes how other
@@ -43,19 +45,10 @@ func visibleHead(s string, size, most int) string {
 
 // hidden reports whether a character shows nothing, or not what it is.
 func hidden(r rune) bool {
-	switch {
-	case r >= ' ' && r < 0x7f: // most of a long text, which is looked up nowhere
+	if r >= ' ' && r < 0x7f { // most of a long text, which is looked up nowhere
 		return false
-	case r < 0x20, r == 0x7f, r >= 0x80 && r <= 0x9f:
-		return true
-	case unicode.IsSpace(r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r), unicode.Is(unicode.Zs, r):
-		return r != 0x00a0 && r != 0x3000
-	case unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs), unicode.Is(unicode.Variation_Selector, r), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
-		return true
-	case r >= 0xe0000 && r <= 0xe0fff:
-		return true
 	}
-	return !unicode.IsGraphic(r) // also what is not assigned
+	return skill.Hidden(r) || !unicode.IsGraphic(r) || unicode.IsSpace(r) && r != 0x00a0 && r != 0x3000
 }
 
 // oneLine is visible for text that has no lines.
