@@ -43,38 +43,27 @@ func reasonOf(err error, status int) string {
 	if !errors.As(err, &e) {
 		return ""
 	}
-	switch e.Op {
-	case origin.OpPage:
-		return refusedOrigin
-	case origin.OpHost:
-		return refusedHost
-	case opRoute:
-		if status == fasthttp.StatusMethodNotAllowed {
-			return refusedMethod
-		}
-		return refusedRoute
-	case "api.authenticate":
-		return refusedUnauthorized
-	case opScope:
-		return refusedForbidden
-	case opRate:
-		return refusedRate
-	case opRoom:
-		return refusedConnections
-	case opRead:
-		switch {
-		case errors.Is(err, net.ErrClosed): // closed by the host itself; nobody asked for anything
-			return ""
-		case status == fasthttp.StatusRequestHeaderFieldsTooLarge:
-			return refusedHead
-		case e.Code == skill.PayloadTooLarge:
-			return refusedTooLarge
-		case e.Code == skill.Timeout:
-			return refusedTimeout
-		}
-		return refusedMalformed
+	switch {
+	case e.Op == opRoute && status == fasthttp.StatusMethodNotAllowed:
+		return refusedMethod
+	case e.Op != opRead:
+		return reasons[e.Op]
+	case errors.Is(err, net.ErrClosed): // closed by the host itself; nobody asked for anything
+		return ""
+	case status == fasthttp.StatusRequestHeaderFieldsTooLarge:
+		return refusedHead
+	case e.Code == skill.PayloadTooLarge:
+		return refusedTooLarge
+	case e.Code == skill.Timeout:
+		return refusedTimeout
 	}
-	return ""
+	return refusedMalformed
+}
+
+// reasons are those of errors by what refused the request.
+var reasons = map[string]string{
+	origin.OpPage: refusedOrigin, origin.OpHost: refusedHost, opRoute: refusedRoute, "api.authenticate": refusedUnauthorized,
+	opScope: refusedForbidden, opRate: refusedRate, opRoom: refusedConnections,
 }
 
 // malformed is invalid for what is no request.

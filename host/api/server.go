@@ -166,32 +166,25 @@ func (o Options) withDefaults() Options {
 		o.ScriptArgs = stringArgs
 	}
 	o.Origins = slices.Clone(o.Origins)
-	orInt(&o.BodyLimit, 1<<20)
-	orInt(&o.HeadLimit, 16<<10)
-	orInt(&o.MaxConns, 4096)
-	orTime(&o.HeadTimeout, 10*time.Second)
-	orTime(&o.BodyTimeout, 30*time.Second)
-	orTime(&o.IdleTimeout, 60*time.Second)
-	orTime(&o.WriteTimeout, 30*time.Second)
-	orTime(&o.StallTimeout, stallTime)
-	orTime(&o.KeepAlive, 15*time.Second)
-	if o.UploadLimit <= 0 {
-		o.UploadLimit = 32 << 20
-	}
-	orTime(&o.UploadTimeout, 2*time.Minute)
-	orInt(&o.Receiving, 80)
-	orInt(&o.Admitting, 2)
-	orTime(&o.AdmitWait, time.Minute)
+	or(&o.BodyLimit, 1<<20)
+	or(&o.HeadLimit, 16<<10)
+	or(&o.MaxConns, 4096)
+	or(&o.HeadTimeout, 10*time.Second)
+	or(&o.BodyTimeout, 30*time.Second)
+	or(&o.IdleTimeout, 60*time.Second)
+	or(&o.WriteTimeout, 30*time.Second)
+	or(&o.StallTimeout, stallTime)
+	or(&o.KeepAlive, 15*time.Second)
+	or(&o.UploadLimit, 32<<20)
+	or(&o.UploadTimeout, 2*time.Minute)
+	or(&o.Receiving, 80)
+	or(&o.Admitting, 2)
+	or(&o.AdmitWait, time.Minute)
 	return o
 }
 
-func orInt(p *int, d int) {
-	if *p <= 0 {
-		*p = d
-	}
-}
-
-func orTime(p *time.Duration, d time.Duration) {
+// or sets what is not set to its default.
+func or[T int | int64 | time.Duration](p *T, d T) {
 	if *p <= 0 {
 		*p = d
 	}

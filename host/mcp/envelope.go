@@ -22,6 +22,9 @@ type glance struct {
 	Params json.RawMessage
 	wrong  *jsonrpc.Error // what keeps it from being a message
 	batch  []glance
+
+	tool     string // of a call
+	progress bool   // the caller wants to be told of it
 }
 
 // mostBatch is how many messages a batch may have.
@@ -71,6 +74,15 @@ func peekOne(body []byte) (m glance) {
 	case request:
 		m.Method = *method
 		m.wrong = m.unknown()
+		var p struct {
+			Name string `json:"name"`
+			Meta struct {
+				Token any `json:"progressToken"`
+			} `json:"_meta"`
+		}
+		if json.Unmarshal(m.Params, &p) == nil { // else the SDK says what is wrong
+			m.tool, m.progress = p.Name, p.Meta.Token != nil
+		}
 	}
 	return m
 }
@@ -144,27 +156,14 @@ func (m *glance) requests() (n int) {
 	if m.batch != nil {
 		return n
 	}
-	var p struct {
-		Name string `json:"name"`
-	}
-	if m.Method != "tools/call" || json.Unmarshal(m.Params, &p) != nil || readsFor(p.Name) {
-		return 1
-	}
-	if _, err := tools.IDOf(p.Name); err != nil {
+	if _, err := tools.IDOf(m.tool); m.Method != "tools/call" || readsFor(m.tool) || err != nil {
 		return 1
 	}
 	return 0
 }
 
 // wantsStream reports whether there can be notifications before the answer.
-func (m *glance) wantsStream() bool {
-	var p struct {
-		Meta struct {
-			Token any `json:"progressToken"`
-		} `json:"_meta"`
-	}
-	return m.Method == "subscriptions/listen" || json.Unmarshal(m.Params, &p) == nil && p.Meta.Token != nil
-}
+func (m *glance) wantsStream() bool { return m.Method == "subscriptions/listen" || m.progress }
 
 // errorMessage is an error as it is sent; without an id, with null.
 func errorMessage(id json.RawMessage, wrong *jsonrpc.Error) []byte {
