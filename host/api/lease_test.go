@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"openskill/host/store/storetest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -55,9 +56,10 @@ func newRevocable(t *testing.T) *revocable {
 	r.chat = &apitest.Chat{Reply: func(ctx context.Context, _ agent.ChatRequest, _ func(agent.Event), _ *agent.Answer) error {
 		return r.work(ctx)
 	}}
-	recorded := &recordstest.Store{}
+	db := storetest.SQLite(t)
+	recorded := records.NewStore(db)
 	m, err := records.NewManager(records.ManagerOptions{
-		Records: recorded, Results: &recordstest.Results{},
+		Records: recorded, Results: records.NewResults(db),
 		Replay: func(ctx context.Context, _ skill.Principal, _ string) (any, error) { return nil, r.work(ctx) },
 	})
 	if err != nil {

@@ -28,8 +28,8 @@ import (
 type world struct {
 	*server
 	keys    apitest.Keys
-	records *recordstest.Store
-	results *recordstest.Results
+	records records.Store
+	results records.Results
 	manager *records.Manager
 	door    *worldDoor
 	uploads *apitest.Uploads
@@ -106,7 +106,8 @@ var worldTime = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{keys: apitest.Keys{}, records: &recordstest.Store{}, results: &recordstest.Results{}, uploads: &apitest.Uploads{Dir: t.TempDir(), Skill: "mark-skill", Owner: ours}}
+	db := storetest.SQLite(t)
+	w := &world{keys: apitest.Keys{}, records: records.NewStore(db), results: records.NewResults(db), uploads: &apitest.Uploads{Dir: t.TempDir(), Skill: "mark-skill", Owner: ours}}
 	w.chat, w.react = &apitest.Chat{Now: func() time.Time { return worldTime }}, &apitest.React{}
 	var err error
 	w.manager, err = records.NewManager(records.ManagerOptions{
@@ -118,7 +119,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.approvals, err = approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
+	w.approvals, err = approval.Open(t.Context(), approval.Options{DB: db, Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 )
@@ -24,7 +23,6 @@ func BenchmarkCalls(b *testing.B) {
 		name string
 		open func(b *testing.B) records.Store
 	}{
-		{"memory", func(*testing.B) records.Store { return &recordstest.Store{} }},
 		{"sqlite", func(b *testing.B) records.Store {
 			b.Helper()
 			return benchStore(b, "sqlite:"+filepath.Join(b.TempDir(), "test.db"))

@@ -7,15 +7,14 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 )
 
 // The difference of clocks is measured, as it changes, and taken off.
 func TestSkewIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
+		s := newFaulty(t)
 		var shift atomic.Int64
-		l := open(t, &s, func(o *records.Options) {
+		l := open(t, s, func(o *records.Options) {
 			o.Now = func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }
 		})
 		for _, off := range []time.Duration{0, 7 * time.Second, -12 * time.Second, 50 * time.Millisecond, 0} {
@@ -37,10 +36,10 @@ func TestSkewIsMeasured(t *testing.T) {
 func TestClocksOfHostsDoNotMatter(t *testing.T) {
 	for _, off := range []time.Duration{20 * time.Second, -20 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			var s recordstest.Store
+			s := newFaulty(t)
 			var shift atomic.Int64
-			right := open(t, &s, func(o *records.Options) { o.Instance = "right" })
-			open(t, &s, func(o *records.Options) {
+			right := open(t, s, func(o *records.Options) { o.Instance = "right" })
+			open(t, s, func(o *records.Options) {
 				o.Instance = "wrong"
 				o.Now = func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }
 			})
@@ -49,7 +48,7 @@ func TestClocksOfHostsDoNotMatter(t *testing.T) {
 			c := call("acme")
 			wantCode(t, right.Started(t.Context(), c, nil), "")
 			time.Sleep(time.Minute)
-			wantStatus(t, &s, c.ExecutionID, records.Running, "")
+			wantStatus(t, s, c.ExecutionID, records.Running, "")
 			wantCode(t, right.Finished(t.Context(), c, success(), nil), "")
 		})
 	}

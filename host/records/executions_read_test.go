@@ -126,7 +126,7 @@ func TestFiles(t *testing.T) {
 		if b, err := h.File(t.Context(), chief, last, "x"); err != nil || len(b) != 90 {
 			t.Errorf("%d bytes, %v", len(b), err)
 		}
-		h.results.Fail(errors.New("full"))
+		h.results.err = errors.New("full")
 		if r := h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "files", Input: json.RawMessage(`[{"name":"x","size":9}]`)}); r.Error == nil || r.Error.Code != skill.AuditUnavailable {
 			t.Errorf("files that cannot be kept: %+v", r)
 		}
@@ -173,12 +173,12 @@ func TestLogs(t *testing.T) {
 			t.Errorf("%+v, %v", v, err)
 		}
 		h.KeepLogs(t.Context(), of, false, func() string { return "said" })
-		h.results.Fail(errors.New("full"))
+		h.results.err = errors.New("full")
 		h.KeepLogs(t.Context(), of, false, func() string { return "more" }) // is told in the log alone
 		if _, err := h.Get(t.Context(), ann, of.ExecutionID, records.WholeResult); code(err) != skill.AuditUnavailable {
 			t.Errorf("logs that cannot be read: %v", err)
 		}
-		h.results.Fail(nil)
+		h.results.err = nil
 		if v, err := h.Get(t.Context(), ann, of.ExecutionID, records.WholeResult); err != nil || v.Logs != "said" {
 			t.Errorf("%+v, %v", v, err)
 		}

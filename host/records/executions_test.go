@@ -19,9 +19,36 @@ import (
 type house struct {
 	*records.Manager
 	door    *recordstest.Door
-	records *recordstest.Store
-	results *recordstest.Results
+	records *faulty
+	results *brokenResults
 	held    chan struct{} // lets calls of "held" go on
+}
+
+// brokenResults cannot be written or read while err is set.
+type brokenResults struct {
+	records.Results
+	err error
+}
+
+func (b *brokenResults) Put(ctx context.Context, k *records.Kept, most records.Room) error {
+	if b.err != nil {
+		return b.err
+	}
+	return b.Results.Put(ctx, k, most)
+}
+
+func (b *brokenResults) Get(ctx context.Context, tenant, id, name string, most int, now time.Time) ([]byte, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	return b.Results.Get(ctx, tenant, id, name, most, now)
+}
+
+func (b *brokenResults) Sizes(ctx context.Context, tenant, id string, now time.Time) (map[string]int, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	return b.Results.Sizes(ctx, tenant, id, now)
 }
 
 func (h *house) Invoke(ctx context.Context, _ skill.Principal, r skill.Request) *skill.Result {
@@ -49,7 +76,8 @@ func (h *house) Invoke(ctx context.Context, _ skill.Principal, r skill.Request) 
 
 func newHouse(t *testing.T, o records.ManagerOptions) *house {
 	t.Helper()
-	h := &house{records: &recordstest.Store{}, results: &recordstest.Results{}, held: make(chan struct{})}
+	recs := newFaulty(t)
+	h := &house{records: recs, results: &brokenResults{Results: records.NewResults(recs.db)}, held: make(chan struct{})}
 	return h.manager(t, o)
 }
 
@@ -126,7 +154,7 @@ func TestALongCall(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if sizes, err := h.results.Sizes(t.Context(), "a", id, time.Time{}); err != nil || len(sizes) > 0 {
+		if sizes, err := h.results.Sizes(t.Context(), "a", id, time.Unix(0, 0)); err != nil || len(sizes) > 0 {
 			t.Errorf("it is still there: %v, %v", sizes, err)
 		}
 	})
@@ -182,7 +210,7 @@ func TestALongCallThatPanics(t *testing.T) {
 				t.Fatalf("%q, %+v, %v", id, r, err)
 			}
 			synctest.Wait()
-			b, err := h.results.Get(t.Context(), "a", id, "", records.WholeResult, time.Time{})
+			b, err := h.results.Get(t.Context(), "a", id, "", records.WholeResult, time.Unix(0, 0))
 			if err != nil || !strings.Contains(string(b), "INTERNAL") || strings.Contains(string(b), "secret") {
 				t.Errorf("%s, %v", b, err)
 			}
@@ -313,7 +341,7 @@ func TestCancelOnAnotherHost(t *testing.T) {
 		if v, err := other.Get(t.Context(), ann, id, records.WholeResult); err != nil || v.Status != records.Terminated || v.Result == nil {
 			t.Errorf("a second later: %+v, %v", v, err)
 		}
-		h.results.Fail(errors.New("gone"))
+		h.results.err = errors.New("gone")
 		if _, err := other.Cancel(t.Context(), ann, id); code(err) != skill.AuditUnavailable {
 			t.Errorf("without its database: %v", err)
 		}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 	"openskill/sdk/skill"
 )
 
@@ -21,7 +20,7 @@ func TestHeldChainsLeaveRoomForRecordsOfOthers(t *testing.T) {
 // leaveRoom has a tenant whose chain is held begin calls with inputs that no queue has room for.
 func leaveRoom(t *testing.T, pause bool) {
 	t.Helper()
-	s := &recordstest.Store{}
+	s := newFaulty(t)
 	l := open(t, s, func(o *records.Options) { o.Policy, o.MaxPayload = records.KeepFull, 1<<20 })
 	s.Hold("acme")
 	input := append(append([]byte(`"`), bytes.Repeat([]byte("x"), 1<<20-2)...), '"')

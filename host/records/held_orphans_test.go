@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 	"openskill/sdk/skill"
 )
 
@@ -34,7 +33,7 @@ func leftBehind(t *testing.T, s records.Store, tenant string) string {
 // their tenants is held: a host that starts does not wait for it, nor do other tenants.
 func TestHeldChainsDoNotHoldUpOrphans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordstest.Store{}
+		s := newFaulty(t)
 		stuck, free := leftBehind(t, s, "acme"), leftBehind(t, s, "gamma")
 		s.Hold("acme")
 		opened := time.AfterFunc(time.Minute, func() { t.Error("a host that starts waits for a chain that is held"); s.Hold("") })

@@ -9,12 +9,11 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 )
 
 // refusing refuses what has a word in it, and works.
 type refusing struct {
-	*recordstest.Store
+	*faulty
 	word string
 }
 
@@ -31,7 +30,7 @@ func (r *refusing) Append(ctx context.Context, entries []*records.Entry) error {
 // the tenant its record once the chain is free.
 func TestRefusedRecordsOfHeldChainsStopNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &refusing{&recordstest.Store{}, "poison"}
+		s := &refusing{newFaulty(t), "poison"}
 		l := open(t, s.Store, func(o *records.Options) { o.Store = s })
 		bad, good := call("acme"), call("acme")
 		wantCode(t, l.Started(t.Context(), bad, nil), "")

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 	"openskill/sdk/skill"
 )
 
@@ -15,7 +14,7 @@ import (
 // and what of it ended is on record as soon as its chain is free.
 func TestHeldChainsStopNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordstest.Store{}
+		s := newFaulty(t)
 		l := open(t, s, nil)
 		runs := call("acme")
 		wantCode(t, l.Started(t.Context(), runs, nil), "")
@@ -61,7 +60,7 @@ func TestHeldChainsStopNoOthers(t *testing.T) {
 // Only so many records of a tenant wait for its chain.
 func TestHeldChainsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordstest.Store{}
+		s := newFaulty(t)
 		l := open(t, s, nil)
 		s.Hold("acme")
 		answers := make(chan time.Duration, 600)
@@ -90,7 +89,7 @@ func TestHeldChainsAreBounded(t *testing.T) {
 // A host that closes writes what waits for a chain once it is free.
 func TestCloseWaitsForHeldChains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordstest.Store{}
+		s := newFaulty(t)
 		l := open(t, s, nil)
 		runs := call("acme")
 		wantCode(t, l.Started(t.Context(), runs, nil), "")

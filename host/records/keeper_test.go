@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 	"openskill/sdk/skill"
 )
 
@@ -44,8 +43,8 @@ func abandoned(t *testing.T, s records.Store, instance string) *records.Started 
 // A host that stops ends what runs on record and lets nothing begin.
 func TestCloseEndsWhatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
-		l := open(t, &s, nil)
+		s := newFaulty(t)
+		l := open(t, s, nil)
 		c, ended := call("acme"), call("acme")
 		wantCode(t, l.Started(t.Context(), c, nil), "")
 		wantCode(t, l.Started(t.Context(), ended, nil), "")
@@ -67,26 +66,26 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		wantStatus(t, &s, c.ExecutionID, records.Terminated, skill.Cancelled)
-		wantStatus(t, &s, ended.ExecutionID, records.Success, "")
-		wantStatus(t, &s, late.ExecutionID, records.Terminated, skill.Cancelled)
-		wantStatus(t, &s, waits.ExecutionID, "", "")
+		wantStatus(t, s, c.ExecutionID, records.Terminated, skill.Cancelled)
+		wantStatus(t, s, ended.ExecutionID, records.Success, "")
+		wantStatus(t, s, late.ExecutionID, records.Terminated, skill.Cancelled)
+		wantStatus(t, s, waits.ExecutionID, "", "")
 		wantCode(t, l.Started(t.Context(), call("acme"), nil), skill.AuditUnavailable)
 		wantCode(t, l.Finished(t.Context(), c, success(), nil), skill.AuditUnavailable)
 		if e, err := s.Execution(t.Context(), "", c.ExecutionID); err != nil || e.Finished.Message != "the host exited before the call finished" {
 			t.Errorf("%+v, %v", e, err)
 		}
-		wantWhole(t, &s)
+		wantWhole(t, s)
 	})
 }
 
 // A store that is away keeps a host from stopping no longer than it is given.
 func TestCloseWithoutStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
+		s := newFaulty(t)
 		var bad atomic.Bool
 		s.Before(failing(&bad, errStore))
-		l, err := records.Open(t.Context(), records.Options{Store: &s, Log: slog.New(slog.DiscardHandler)})
+		l, err := records.Open(t.Context(), records.Options{Store: s, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,20 +101,20 @@ func TestCloseWithoutStore(t *testing.T) {
 		// The next host ends what this one could not.
 		bad.Store(false)
 		time.Sleep(20 * time.Second)
-		open(t, &s, nil)
-		wantStatus(t, &s, c.ExecutionID, records.Terminated, skill.WorkerCrashed)
+		open(t, s, nil)
+		wantStatus(t, s, c.ExecutionID, records.Terminated, skill.WorkerCrashed)
 	})
 }
 
 func TestOpenNeedsTheStore(t *testing.T) {
-	var s recordstest.Store
+	s := newFaulty(t)
 	s.Before(func(context.Context, string) error { return errStore })
-	_, err := records.Open(t.Context(), records.Options{Store: &s})
+	_, err := records.Open(t.Context(), records.Options{Store: s})
 	wantCode(t, err, skill.AuditUnavailable)
 	if _, err := records.Open(t.Context(), records.Options{}); err == nil {
 		t.Error("a log without a store")
 	}
-	if _, err := records.Open(t.Context(), records.Options{Store: &s, Policy: "everything"}); err == nil {
+	if _, err := records.Open(t.Context(), records.Options{Store: s, Policy: "everything"}); err == nil {
 		t.Error("a log with a policy that there is not")
 	}
 }
@@ -123,27 +122,27 @@ func TestOpenNeedsTheStore(t *testing.T) {
 // What a host left that crashed is ended 15 s after it was alive last, by any other.
 func TestOrphans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
+		s := newFaulty(t)
 		if _, err := s.Alive(t.Context(), "crashed"); err != nil {
 			t.Fatal(err)
 		}
 		var left []*records.Started
 		for range 450 {
-			left = append(left, abandoned(t, &s, "crashed"))
+			left = append(left, abandoned(t, s, "crashed"))
 		}
-		a, b := open(t, &s, nil), open(t, &s, nil)
+		a, b := open(t, s, nil), open(t, s, nil)
 		own := call("acme")
 		wantCode(t, a.Started(t.Context(), own, nil), "")
 		time.Sleep(14 * time.Second)
-		wantStatus(t, &s, left[0].ExecutionID, records.Running, "")
+		wantStatus(t, s, left[0].ExecutionID, records.Running, "")
 		time.Sleep(7 * time.Second)
 		for _, c := range left {
-			wantStatus(t, &s, c.ExecutionID, records.Terminated, skill.WorkerCrashed)
+			wantStatus(t, s, c.ExecutionID, records.Terminated, skill.WorkerCrashed)
 		}
 		time.Sleep(time.Hour) // hosts that are alive are left alone
-		wantStatus(t, &s, own.ExecutionID, records.Running, "")
+		wantStatus(t, s, own.ExecutionID, records.Running, "")
 		wantCode(t, a.Finished(t.Context(), own, success(), nil), "")
-		wantWhole(t, &s)
+		wantWhole(t, s)
 		_ = b
 	})
 }
@@ -151,15 +150,15 @@ func TestOrphans(t *testing.T) {
 // A host that was silent for long is ended by the next one that starts.
 func TestOrphansAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
+		s := newFaulty(t)
 		if _, err := s.Alive(t.Context(), "crashed"); err != nil {
 			t.Fatal(err)
 		}
-		c, gone := abandoned(t, &s, "crashed"), abandoned(t, &s, "said that it is gone")
+		c, gone := abandoned(t, s, "crashed"), abandoned(t, s, "said that it is gone")
 		time.Sleep(16 * time.Second)
-		open(t, &s, nil)
-		wantStatus(t, &s, c.ExecutionID, records.Terminated, skill.WorkerCrashed)
-		wantStatus(t, &s, gone.ExecutionID, records.Terminated, skill.WorkerCrashed)
+		open(t, s, nil)
+		wantStatus(t, s, c.ExecutionID, records.Terminated, skill.WorkerCrashed)
+		wantStatus(t, s, gone.ExecutionID, records.Terminated, skill.WorkerCrashed)
 	})
 }
 
@@ -167,12 +166,12 @@ func TestOrphansAtTheStart(t *testing.T) {
 // takes another one for dead that only could not say so.
 func TestNobodyIsTakenForDeadAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
+		s := newFaulty(t)
 		var bad atomic.Bool
 		s.Before(failing(&bad, errStore))
-		a := open(t, &s, nil)
+		a := open(t, s, nil)
 		time.Sleep(2 * time.Second)
-		open(t, &s, nil)
+		open(t, s, nil)
 		c := call("acme")
 		wantCode(t, a.Started(t.Context(), c, nil), "")
 		time.Sleep(time.Minute)
@@ -180,7 +179,7 @@ func TestNobodyIsTakenForDeadAfterAnOutage(t *testing.T) {
 		time.Sleep(time.Hour)
 		bad.Store(false)
 		time.Sleep(time.Minute)
-		wantStatus(t, &s, c.ExecutionID, records.Running, "")
+		wantStatus(t, s, c.ExecutionID, records.Running, "")
 		wantCode(t, a.Finished(t.Context(), c, success(), nil), "")
 	})
 }
@@ -189,37 +188,37 @@ func TestNobodyIsTakenForDeadAfterAnOutage(t *testing.T) {
 // record, and their callers are told nothing else.
 func TestTakenForDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
-		a := open(t, &s, nil)
+		s := newFaulty(t)
+		a := open(t, s, nil)
 		c := call("acme")
 		wantCode(t, a.Started(t.Context(), c, nil), "")
 		if err := s.Gone(t.Context(), a.Instance()); err != nil {
 			t.Fatal(err)
 		}
-		open(t, &s, nil)
-		wantStatus(t, &s, c.ExecutionID, records.Terminated, skill.WorkerCrashed)
+		open(t, s, nil)
+		wantStatus(t, s, c.ExecutionID, records.Terminated, skill.WorkerCrashed)
 		wantCode(t, a.Finished(t.Context(), c, success(), nil), skill.AuditUnavailable)
-		wantStatus(t, &s, c.ExecutionID, records.Terminated, skill.WorkerCrashed)
+		wantStatus(t, s, c.ExecutionID, records.Terminated, skill.WorkerCrashed)
 		c.Instance = "" // an id that was there before is no new one
 		wantCode(t, a.Started(t.Context(), c, nil), skill.AuditUnavailable)
-		wantWhole(t, &s)
+		wantWhole(t, s)
 	})
 }
 
 // An end whose answer was lost is written again, and that is no other end.
 func TestEndWrittenTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
+		s := newFaulty(t)
 		var bad atomic.Bool
 		s.After(failing(&bad, errStore))
-		l := open(t, &s, nil)
+		l := open(t, s, nil)
 		c := call("acme")
 		wantCode(t, l.Started(t.Context(), c, nil), "")
 		bad.Store(true)
 		time.AfterFunc(time.Second, func() { bad.Store(false) })
 		wantCode(t, l.Finished(t.Context(), c, success(), nil), "")
-		wantStatus(t, &s, c.ExecutionID, records.Success, "")
-		wantWhole(t, &s)
+		wantStatus(t, s, c.ExecutionID, records.Success, "")
+		wantWhole(t, s)
 	})
 }
 
@@ -248,14 +247,14 @@ func TestDeadProcess(t *testing.T) {
 		f[field] = value
 		return strings.Join(f, "/")
 	}
-	var s recordstest.Store
+	s := newFaulty(t)
 	for _, i := range []string{dead, alive} {
 		if _, err := s.Alive(t.Context(), i); err != nil {
 			t.Fatal(err)
 		}
 	}
-	gone := abandoned(t, &s, dead)
-	reused := abandoned(t, &s, at(alive, 4, "17")) // this process id, of a process that started at another time
+	gone := abandoned(t, s, dead)
+	reused := abandoned(t, s, at(alive, 4, "17")) // this process id, of a process that started at another time
 	left := map[string]*records.Started{}
 	for name, instance := range map[string]string{
 		"alive": alive, "no process": "elsewhere", "other boot": at(dead, 1, "0b9c"), "other namespace": at(dead, 2, "7"),
@@ -264,14 +263,14 @@ func TestDeadProcess(t *testing.T) {
 		if _, err := s.Alive(t.Context(), instance); err != nil {
 			t.Fatal(err)
 		}
-		left[name] = abandoned(t, &s, instance)
+		left[name] = abandoned(t, s, instance)
 	}
 	if _, err := s.Alive(t.Context(), at(alive, 4, "17")); err != nil {
 		t.Fatal(err)
 	}
-	open(t, &s, nil)
-	wantStatus(t, &s, gone.ExecutionID, records.Terminated, skill.WorkerCrashed)
-	wantStatus(t, &s, reused.ExecutionID, records.Terminated, skill.WorkerCrashed)
+	open(t, s, nil)
+	wantStatus(t, s, gone.ExecutionID, records.Terminated, skill.WorkerCrashed)
+	wantStatus(t, s, reused.ExecutionID, records.Terminated, skill.WorkerCrashed)
 	for name, c := range left {
 		if e, err := s.Execution(t.Context(), "", c.ExecutionID); err != nil || e.Status() != records.Running {
 			t.Errorf("%s: %+v, %v; want it left alone", name, e, err)
@@ -286,9 +285,9 @@ func TestDeadProcess(t *testing.T) {
 // record of that.
 func TestRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
+		s := newFaulty(t)
 		const keep = 3 * time.Hour
-		l := open(t, &s, func(o *records.Options) { o.Retention = keep })
+		l := open(t, s, func(o *records.Options) { o.Retention = keep })
 		round := func(n int) {
 			for range n {
 				c := call("acme")
@@ -308,20 +307,21 @@ func TestRetention(t *testing.T) {
 			t.Fatalf("the chain is %+v, %v; want its first record 1602, of a call that lasted", heads, err)
 		}
 		kept := heads
-		wantWhole(t, &s)
+		round(1)
+		wantWhole(t, s)
 		time.Sleep(keep + time.Hour)
 		round(1)
 		heads, err = s.Tenants(t.Context())
 		if err != nil || heads[0].First <= 1602 {
 			t.Fatalf("the chain is %+v, %v", heads, err)
 		}
-		wantWhole(t, &s)
+		wantWhole(t, s)
 		// A head from before the removal cannot be compared any more. One that is new can.
-		r, err := records.Verify(t.Context(), &s, records.VerifyOptions{Against: kept})
+		r, err := records.Verify(t.Context(), s, records.VerifyOptions{Against: kept})
 		if err != nil || r.Whole() || r.Chains[0].Found != 1 || r.Chains[0].Fault.Wrong != records.NotThere {
 			t.Errorf("%+v, %v", r, err)
 		}
-		r, err = records.Verify(t.Context(), &s, records.VerifyOptions{Against: heads})
+		r, err = records.Verify(t.Context(), s, records.VerifyOptions{Against: heads})
 		if err != nil || !r.Whole() {
 			t.Errorf("%+v, %v", r, err)
 		}

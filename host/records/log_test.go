@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 	"openskill/sdk/skill"
 )
 
@@ -87,14 +86,14 @@ func wantWhole(t *testing.T, s records.Store) {
 
 func TestCallOnRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
-		l := open(t, &s, func(o *records.Options) { o.Policy = records.KeepFull })
+		s := newFaulty(t)
+		l := open(t, s, func(o *records.Options) { o.Policy = records.KeepFull })
 		c, f := call("acme"), success()
 		wantCode(t, l.Started(t.Context(), c, []byte(`{"text": "hello"}`)), "")
-		wantStatus(t, &s, c.ExecutionID, records.Running, "")
+		wantStatus(t, s, c.ExecutionID, records.Running, "")
 		time.Sleep(1234567 * time.Nanosecond)
 		wantCode(t, l.Finished(t.Context(), c, f, []byte(`{"echoed":"hello"}`)), "")
-		wantStatus(t, &s, c.ExecutionID, records.Success, "")
+		wantStatus(t, s, c.ExecutionID, records.Success, "")
 		e, err := s.Execution(t.Context(), "acme", c.ExecutionID)
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +110,7 @@ func TestCallOnRecord(t *testing.T) {
 		// It ends once, and what never began does not end.
 		wantCode(t, l.Finished(t.Context(), c, success(), nil), skill.Internal)
 		wantCode(t, l.Finished(t.Context(), call("acme"), success(), nil), skill.Internal)
-		wantWhole(t, &s)
+		wantWhole(t, s)
 	})
 }
 
@@ -119,7 +118,7 @@ func TestCallOnRecord(t *testing.T) {
 // nothing but its own.
 func TestGroupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
+		s := newFaulty(t)
 		const commit = time.Millisecond
 		s.Before(func(_ context.Context, op string) error {
 			if op == "Append" {
@@ -127,7 +126,7 @@ func TestGroupCommit(t *testing.T) {
 			}
 			return nil
 		})
-		l := open(t, &s, func(o *records.Options) { o.Batch = 50 })
+		l := open(t, s, func(o *records.Options) { o.Batch = 50 })
 		began := time.Now()
 		c := call("alone")
 		wantCode(t, l.Started(t.Context(), c, nil), "")
@@ -155,7 +154,7 @@ func TestGroupCommit(t *testing.T) {
 		if n := s.Appends(); slices.Max(n) > 50 || len(n) > 14 {
 			t.Errorf("the transactions had %v records; want at most 50, and few", n)
 		}
-		wantWhole(t, &s)
+		wantWhole(t, s)
 	})
 }
 
@@ -173,7 +172,7 @@ func failing(on *atomic.Bool, err error) func(context.Context, string) error {
 
 func TestStoreFailsAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
+		s := newFaulty(t)
 		var bad atomic.Bool
 		var tried atomic.Int64
 		s.Before(func(_ context.Context, op string) error {
@@ -182,7 +181,7 @@ func TestStoreFailsAndComesBack(t *testing.T) {
 			}
 			return failing(&bad, errStore)(nil, op)
 		})
-		l := open(t, &s, nil)
+		l := open(t, s, nil)
 		running := call("acme")
 		wantCode(t, l.Started(t.Context(), running, nil), "")
 
@@ -206,12 +205,12 @@ func TestStoreFailsAndComesBack(t *testing.T) {
 
 		bad.Store(false)
 		time.Sleep(300 * time.Millisecond)
-		wantStatus(t, &s, running.ExecutionID, records.Success, "")
-		wantStatus(t, &s, refused.ExecutionID, "", "")
+		wantStatus(t, s, running.ExecutionID, records.Success, "")
+		wantStatus(t, s, refused.ExecutionID, "", "")
 		c := call("acme")
 		wantCode(t, l.Started(t.Context(), c, nil), "")
 		wantCode(t, l.Finished(t.Context(), c, success(), nil), "")
-		wantWhole(t, &s)
+		wantWhole(t, s)
 	})
 }
 
@@ -220,10 +219,10 @@ func TestStoreFailsAndComesBack(t *testing.T) {
 func TestAnswerLost(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		hook func(s *recordstest.Store, on *atomic.Bool)
+		hook func(s *faulty, on *atomic.Bool)
 		took time.Duration
 	}{
-		{"lost", func(s *recordstest.Store, on *atomic.Bool) {
+		{"lost", func(s *faulty, on *atomic.Bool) {
 			s.After(func(_ context.Context, op string) error {
 				if on.Load() && op != "Execution" {
 					return errStore
@@ -231,7 +230,7 @@ func TestAnswerLost(t *testing.T) {
 				return nil
 			})
 		}, 0},
-		{"late", func(s *recordstest.Store, on *atomic.Bool) {
+		{"late", func(s *faulty, on *atomic.Bool) {
 			s.After(func(_ context.Context, op string) error {
 				if on.Load() && op != "Execution" {
 					time.Sleep(time.Minute) // whatever the context says
@@ -239,7 +238,7 @@ func TestAnswerLost(t *testing.T) {
 				return nil
 			})
 		}, 2 * time.Second},
-		{"ended", func(s *recordstest.Store, on *atomic.Bool) {
+		{"ended", func(s *faulty, on *atomic.Bool) {
 			s.After(func(ctx context.Context, op string) error {
 				if on.Load() && op != "Execution" {
 					<-ctx.Done()
@@ -251,10 +250,10 @@ func TestAnswerLost(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var s recordstest.Store
+				s := newFaulty(t)
 				var bad atomic.Bool
-				l := open(t, &s, nil)
-				c.hook(&s, &bad)
+				l := open(t, s, nil)
+				c.hook(s, &bad)
 				bad.Store(true)
 				began := time.Now()
 				refused := call("acme")
@@ -263,14 +262,14 @@ func TestAnswerLost(t *testing.T) {
 					t.Errorf("the refusal took %v, want %v", took, c.took)
 				}
 				wantCode(t, l.Started(t.Context(), call("acme"), nil), skill.AuditUnavailable)
-				wantStatus(t, &s, refused.ExecutionID, records.Running, "") // the worst case is what is tested
+				wantStatus(t, s, refused.ExecutionID, records.Running, "") // the worst case is what is tested
 				bad.Store(false)
 				time.Sleep(70 * time.Second)
-				wantStatus(t, &s, refused.ExecutionID, records.Terminated, skill.AuditUnavailable)
+				wantStatus(t, s, refused.ExecutionID, records.Terminated, skill.AuditUnavailable)
 				next := call("acme")
 				wantCode(t, l.Started(t.Context(), next, nil), "")
 				wantCode(t, l.Finished(t.Context(), next, success(), nil), "")
-				wantWhole(t, &s)
+				wantWhole(t, s)
 			})
 		})
 	}
@@ -283,8 +282,8 @@ func TestAnswerOfManyLost(t *testing.T) {
 	for name, told := range map[string]bool{"found": true, "in doubt": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var s recordstest.Store
-				l := open(t, &s, nil)
+				s := newFaulty(t)
+				l := open(t, s, nil)
 				var appends atomic.Int32
 				var lost, away atomic.Bool
 				s.Before(func(_ context.Context, op string) error {
@@ -326,15 +325,15 @@ func TestAnswerOfManyLost(t *testing.T) {
 				}
 				for _, c := range rest {
 					if told {
-						wantStatus(t, &s, c.ExecutionID, records.Running, "")
+						wantStatus(t, s, c.ExecutionID, records.Running, "")
 						wantCode(t, l.Finished(t.Context(), c, success(), nil), "")
-						wantStatus(t, &s, c.ExecutionID, records.Success, "")
+						wantStatus(t, s, c.ExecutionID, records.Success, "")
 					} else {
-						wantStatus(t, &s, c.ExecutionID, records.Terminated, skill.AuditUnavailable)
+						wantStatus(t, s, c.ExecutionID, records.Terminated, skill.AuditUnavailable)
 					}
 				}
 				wantCode(t, l.Finished(t.Context(), first, success(), nil), "")
-				wantWhole(t, &s)
+				wantWhole(t, s)
 			})
 		})
 	}
@@ -343,10 +342,10 @@ func TestAnswerOfManyLost(t *testing.T) {
 // A transaction whose answer was lost may come to be on record some time later.
 func TestWrittenAfterItWasLookedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
+		s := newFaulty(t)
 		var bad atomic.Bool
 		s.Before(failing(&bad, errStore))
-		l := open(t, &s, nil)
+		l := open(t, s, nil)
 		bad.Store(true)
 		refused := call("acme")
 		wantCode(t, l.Started(t.Context(), refused, nil), skill.AuditUnavailable)
@@ -359,18 +358,18 @@ func TestWrittenAfterItWasLookedFor(t *testing.T) {
 		}}); err != nil {
 			t.Fatal(err)
 		}
-		wantStatus(t, &s, refused.ExecutionID, records.Running, "")
+		wantStatus(t, s, refused.ExecutionID, records.Running, "")
 		time.Sleep(6 * time.Second)
-		wantStatus(t, &s, refused.ExecutionID, records.Terminated, skill.AuditUnavailable)
-		wantWhole(t, &s)
+		wantStatus(t, s, refused.ExecutionID, records.Terminated, skill.AuditUnavailable)
+		wantWhole(t, s)
 	})
 }
 
 // The caller leaves while the record is written.
 func TestCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
-		l := open(t, &s, nil)
+		s := newFaulty(t)
+		l := open(t, s, nil)
 		s.Before(func(_ context.Context, op string) error {
 			if op == "Append" {
 				time.Sleep(time.Second)
@@ -391,18 +390,18 @@ func TestCallerLeaves(t *testing.T) {
 		cancel()
 		wantCode(t, l.Finished(ctx, c, success(), nil), "") // an end is on record whoever left
 		time.Sleep(3 * time.Second)
-		wantStatus(t, &s, left.ExecutionID, records.Terminated, skill.AuditUnavailable)
-		wantStatus(t, &s, waiting.ExecutionID, "", "")
-		wantStatus(t, &s, c.ExecutionID, records.Success, "")
-		wantWhole(t, &s)
+		wantStatus(t, s, left.ExecutionID, records.Terminated, skill.AuditUnavailable)
+		wantStatus(t, s, waiting.ExecutionID, "", "")
+		wantStatus(t, s, c.ExecutionID, records.Success, "")
+		wantWhole(t, s)
 	})
 }
 
 // What waits is bounded, and so is what runs; beyond that calls are refused at once.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
-		l := open(t, &s, func(o *records.Options) { o.Queue, o.Open, o.Batch = 8, 20, 4 })
+		s := newFaulty(t)
+		l := open(t, s, func(o *records.Options) { o.Queue, o.Open, o.Batch = 8, 20, 4 })
 		var slow atomic.Bool
 		s.Before(func(_ context.Context, op string) error {
 			if op == "Append" && slow.Load() {
@@ -442,7 +441,7 @@ func TestBounds(t *testing.T) {
 
 // picky refuses records by what they say.
 type picky struct {
-	*recordstest.Store
+	*faulty
 	refuse func(e *records.Entry) bool
 }
 
@@ -460,7 +459,7 @@ func TestRecordThatIsRefused(t *testing.T) {
 		bad := func(e *records.Entry) bool {
 			return e.Started != nil && e.Started.Skill == "bad" || e.Finished != nil && e.Finished.Message != ""
 		}
-		s := &picky{&recordstest.Store{}, bad}
+		s := &picky{newFaulty(t), bad}
 		s.Before(func(_ context.Context, op string) error {
 			if op == "Append" {
 				time.Sleep(time.Millisecond)
@@ -495,11 +494,11 @@ func TestRecordThatIsRefused(t *testing.T) {
 // kept without what guests wrote.
 func TestEndsAreKeptInBoundedMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s recordstest.Store
+		s := newFaulty(t)
 		var bad atomic.Bool
 		s.Before(failing(&bad, errStore))
 		const size = 1 << 20
-		l := open(t, &s, func(o *records.Options) { o.Policy, o.MaxPayload = records.KeepFull, size })
+		l := open(t, s, func(o *records.Options) { o.Policy, o.MaxPayload = records.KeepFull, size })
 		var calls []*records.Started
 		for range 75 {
 			c := call("acme")
@@ -530,6 +529,6 @@ func TestEndsAreKeptInBoundedMemory(t *testing.T) {
 		if whole < 50 || short < 8 {
 			t.Errorf("%d outputs whole, %d left out; want about 64 MiB of them", whole, short)
 		}
-		wantWhole(t, &s)
+		wantWhole(t, s)
 	})
 }

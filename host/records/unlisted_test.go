@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 	"openskill/sdk/skill"
 )
 
@@ -27,7 +26,7 @@ func TestRecordsListSoManyArtifacts(t *testing.T) {
 		"none":               {0, 0, true},
 	} {
 		for _, policy := range []records.Policy{records.KeepNone, records.KeepHash, records.KeepFull} {
-			s := &recordstest.Store{}
+			s := newFaulty(t)
 			l := open(t, s, func(o *records.Options) { o.Policy = policy })
 			began, f := call("acme"), success()
 			for i := range c.files {
@@ -74,7 +73,7 @@ func TestRecordsListSoManyArtifacts(t *testing.T) {
 // A tenant whose records take as much as they may begins nothing, and is told why. Other
 // tenants' calls go on, and what runs ends on record.
 func TestRefusesCallsOfFullRecords(t *testing.T) {
-	s := &recordstest.Store{}
+	s := newFaulty(t)
 	l := open(t, s, nil)
 	runs := call("acme")
 	if err := l.Started(t.Context(), runs, nil); err != nil {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 )
 
 // anew links all records again, the first with a number and a hash before it.
@@ -21,7 +20,7 @@ func anew(h *records.Head, all []records.Record, first uint64, prev string) {
 }
 
 // keptOf gives the head of acme as it is kept elsewhere.
-func keptOf(t *testing.T, s *recordstest.Store) records.Head {
+func keptOf(t *testing.T, s *faulty) records.Head {
 	t.Helper()
 	heads, err := s.Tenants(t.Context())
 	if err != nil || heads[0].Tenant != "acme" {

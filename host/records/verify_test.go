@@ -11,14 +11,13 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 )
 
 // filled is a store with the calls of two tenants on record, some at once.
-func filled(t *testing.T, calls int) *recordstest.Store {
+func filled(t *testing.T, calls int) *faulty {
 	t.Helper()
-	var s recordstest.Store
-	l := open(t, &s, nil)
+	s := newFaulty(t)
+	l := open(t, s, nil)
 	for range calls {
 		for _, tenant := range []string{"acme", "other"} {
 			a, b := call(tenant), call(tenant)
@@ -28,7 +27,7 @@ func filled(t *testing.T, calls int) *recordstest.Store {
 			wantCode(t, l.Finished(t.Context(), a, success(), []byte(`{}`)), "")
 		}
 	}
-	return &s
+	return s
 }
 
 // Whatever is done to a chain is found, and the first record with which it was done.
@@ -242,8 +241,7 @@ func TestVerifyAgainstHeads(t *testing.T) {
 		return all[:30]
 	})
 	check(records.Missing, 31)
-	var empty recordstest.Store
-	s = &empty
+	s = newFaulty(t)
 	check(records.Missing, 40)
 
 	for _, bad := range []string{"x", `{"tenant":"a","last":1}`, `{"tenant":"","last":0}`, `{"tenant":"a","lost":0}`, `[]`, strings.Repeat("x", 2<<20)} {
@@ -418,18 +416,18 @@ func TestVerifyFindsAddedExecutions(t *testing.T) {
 
 // A row of an older version, in which PostgreSQL dropped the sign of a zero, is told as that.
 func TestVerifyTellsLostSigns(t *testing.T) {
-	var s recordstest.Store
-	l := open(t, &s, func(o *records.Options) { o.Policy = records.KeepFull })
+	s := newFaulty(t)
+	l := open(t, s, func(o *records.Options) { o.Policy = records.KeepFull })
 	a := call("acme")
 	wantCode(t, l.Started(t.Context(), a, []byte(`{"x":[-0,-0.50,-0.0]}`)), "")
 	wantCode(t, l.Finished(t.Context(), a, success(), []byte(`{}`)), "")
 	s.ChangeExecution(a.ExecutionID, func(e *records.Execution) { e.Input.JSON = []byte(`{"x": [0, -0.50, 0.0]}`) })
-	r, err := records.Verify(t.Context(), &s, records.VerifyOptions{Rows: true})
+	r, err := records.Verify(t.Context(), s, records.VerifyOptions{Rows: true})
 	if err != nil || !r.Whole() || r.Chains[0].LostSigns != 1 {
 		t.Errorf("%+v, %v", r.Chains, err)
 	}
 	s.ChangeExecution(a.ExecutionID, func(e *records.Execution) { e.Input.JSON = []byte(`{"x": [0, 0.50, 0.0]}`) })
-	if r, err = records.Verify(t.Context(), &s, records.VerifyOptions{Rows: true}); err != nil || r.Whole() {
+	if r, err = records.Verify(t.Context(), s, records.VerifyOptions{Rows: true}); err != nil || r.Whole() {
 		t.Errorf("%+v, %v", r.Chains, err)
 	}
 }

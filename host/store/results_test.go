@@ -6,19 +6,12 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 )
 
 func TestResults(t *testing.T) {
 	t.Parallel()
-	t.Run("memory", func(t *testing.T) {
-		storetest.Results(t, func(*testing.T) (records.Results, records.Results) {
-			s := &recordstest.Results{}
-			return s, s
-		})
-	})
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
 		storetest.Results(t, func(t *testing.T) (records.Results, records.Results) {
 			t.Helper()

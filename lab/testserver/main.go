@@ -47,12 +47,17 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	approvals, err := askedOnce(dir)
+	db, err := store.Open(context.Background(), store.Options{StateDir: dir})
 	if err != nil {
 		return err
 	}
-	rows := &recordstest.Store{}
-	manager, err := records.NewManager(records.ManagerOptions{Records: rows, Results: &recordstest.Results{}})
+	defer db.Close()
+	approvals, err := askedOnce(db)
+	if err != nil {
+		return err
+	}
+	rows := records.NewStore(db)
+	manager, err := records.NewManager(records.ManagerOptions{Records: rows, Results: records.NewResults(db)})
 	if err != nil {
 		return err
 	}
@@ -108,11 +113,7 @@ func page(w http.ResponseWriter, _ *http.Request) {
 }
 
 // askedOnce gives a store in which one script has asked.
-func askedOnce(dir string) (*approval.Store, error) {
-	db, err := store.Open(context.Background(), store.Options{StateDir: dir}) // closed with the process
-	if err != nil {
-		return nil, err
-	}
+func askedOnce(db *store.DB) (*approval.Store, error) {
 	store, err := approval.Open(context.Background(), approval.Options{DB: db, Policy: approval.PerVersion})
 	if err != nil {
 		return nil, err

@@ -1,3 +1,5 @@
+// Package recordstest puts runs on record as the dispatcher does, in tests of the records and of
+// the edges.
 package recordstest
 
 import (
