@@ -24,8 +24,8 @@ func (a *tables) appendSQLite(ctx context.Context, tenants, ids []string, plan f
 			return err
 		}
 	}
-	for s := range statementCount {
-		if changes[s], err = a.db.Prepare(ctx, forOneRow[s]); err != nil {
+	for s, text := range forOneRow {
+		if changes[s], err = a.db.Prepare(ctx, text); err != nil {
 			return err
 		}
 	}

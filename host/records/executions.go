@@ -20,7 +20,7 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Records is where executions are looked up; [records.Store] is one.
+// ExecutionRecords is where executions are looked up; [Store] is one.
 type ExecutionRecords interface {
 	Execution(ctx context.Context, tenant, id string) (*Execution, error)
 	Executions(ctx context.Context, q Query) ([]*Execution, string, error)
@@ -90,7 +90,7 @@ const (
 	MostItemsOfTenant = 1_000_000
 )
 
-// Options configure a [Manager]. Zero never means "unlimited".
+// ManagerOptions configure a [Manager]. Zero never means "unlimited".
 type ManagerOptions struct {
 	Records ExecutionRecords // required
 	Results Results          // nil: nothing is kept, and calls end only on the host that runs them
@@ -150,7 +150,7 @@ type Manager struct {
 	closed  bool
 }
 
-// New makes a manager. It starts nothing; see [Manager.Tend].
+// NewManager makes a manager. It starts nothing; see [Manager.Tend].
 func NewManager(o ManagerOptions) (*Manager, error) {
 	if o.Records == nil {
 		return nil, errors.New("executions.New: Records is required")

@@ -15,7 +15,7 @@ import (
 // Minutes is how far back figures go.
 const Minutes = 60
 
-// Call is a call that has ended.
+// EndedCall is a call that has ended.
 type EndedCall struct {
 	ID        string // of its execution; "" where none is on record
 	Tenant    string
@@ -30,7 +30,7 @@ type EndedCall struct {
 	Memory    uint64 // the most linear memory that it had, in bytes
 }
 
-// Options bound a [Window]. Zero fields mean the defaults.
+// WindowOptions bound a [Window]. Zero fields mean the defaults.
 type WindowOptions struct {
 	Tenants int // whose figures are kept apart; 0: 256. Those who come later are counted together
 	Skills  int // of each of them; 0: 100, likewise
@@ -53,7 +53,7 @@ type Window struct {
 	tenants map[string]*series
 }
 
-// New makes a window in which nothing has happened.
+// NewWindow makes a window in which nothing has happened.
 func NewWindow(o WindowOptions) *Window {
 	if o.Tenants <= 0 {
 		o.Tenants = 256

@@ -91,7 +91,7 @@ func (d *DB) Stored(ctx context.Context, tenant string) (list []Stored, err erro
 }
 
 // quotas are what a tenant may have of each kind; zero is never "any amount".
-func (o *Options) quotas() map[string]Quota {
+func (o Options) quotas() map[string]Quota {
 	most := map[string]Quota{Recordings: o.Recordings, Conversations: o.Conversations, Tasks: {}, AuditRecords: o.Records}
 	for kind, zero := range map[string]Quota{
 		Recordings: {1 << 30, 100_000}, Conversations: {256 << 20, 20_000}, Tasks: {256 << 20, 100_000}, AuditRecords: {Bytes: 100 << 30},

@@ -63,8 +63,6 @@ func (h *heard) until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-var begun = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
-
 func write(t *testing.T, d *store.DB) {
 	t.Helper()
 	if err := describe(t.Context(), d); err != nil {
