@@ -256,7 +256,7 @@ func TestNoReplay(t *testing.T) {
 		want string
 	}{
 		"no id":           {nil, 2, "needs ID"},
-		"two":             {[]string{"a", "b"}, 2, "takes ID alone"},
+		"two":             {[]string{"a", "b"}, 2, "takes only ID"},
 		"what is no id":   {[]string{"nonsense"}, 1, "execution not found"},
 		"what never was":  {[]string{"0190a1b2-0000-7000-8000-000000000001"}, 1, "execution not found"},
 		"not recorded":    {[]string{r.call("echo", "--set", "text=hello")}, 1, "OPENSKILL_RECORD"},
