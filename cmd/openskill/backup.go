@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/app"
-	"openskill/host/app/backup"
 	"openskill/host/store"
+	"openskill/internal/backup"
 	"openskill/sdk/skill"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/internal/lease"
+	"openskill/host/identity"
 	"openskill/host/internal/tracing"
 	"openskill/sdk/skill"
 )
@@ -265,7 +265,7 @@ func (s *Server) admitted(next fiber.Handler) fiber.Handler {
 			return err
 		}
 		defer leave()
-		if err := cmp.Or(lease.Refused(callerOf(ctx).asker), s.mayAnswer(ctx)); err != nil { // refused while the body came in
+		if err := cmp.Or(identity.Refused(callerOf(ctx).asker), s.mayAnswer(ctx)); err != nil { // refused while the body came in
 			return err
 		}
 		return next(c)

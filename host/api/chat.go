@@ -13,7 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/agent"
-	"openskill/host/internal/lease"
+	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
 
@@ -147,7 +147,7 @@ func (s *Server) streamTurn(ctx *fasthttp.RequestCtx, take taking) error {
 		defer a.finish(nil)
 		said, err := s.guarded(run, events.trace, take, events.hear)
 		if err != nil {
-			err = cmp.Or(lease.Refused(run), err)
+			err = cmp.Or(identity.Refused(run), err)
 		}
 		if !events.end(said, err) {
 			refused = err

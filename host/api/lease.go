@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"openskill/host/identity"
-	"openskill/host/internal/lease"
 	"openskill/host/records"
 	"openskill/sdk/skill"
 )
@@ -52,7 +51,7 @@ func (s *Server) lease(c shown) (ctx context.Context, drop func()) {
 	h := l.all[c]
 	if h == nil || h.ctx.Err() != nil {
 		h = &shared{}
-		h.ctx, h.stop = lease.Start(s.base, func(ctx context.Context) error {
+		h.ctx, h.stop = identity.Start(s.base, func(ctx context.Context) error {
 			_, err := s.opt.Authenticate(ctx, c.credentials())
 			return err
 		})

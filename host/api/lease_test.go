@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"openskill/host/store/storetest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"openskill/host/store/storetest"
 
 	"openskill/host/agent"
 	"openskill/host/api"

@@ -16,7 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/internal/lease"
+	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
 
@@ -69,7 +69,7 @@ func (s *Server) mount(ctx *fasthttp.RequestCtx, h http.Handler) error {
 		a.send(ctx)
 		return nil
 	}
-	if err := lease.Refused(callerOf(ctx).asker); err != nil && len(a.buf) == 0 { // the handler has given up
+	if err := identity.Refused(callerOf(ctx).asker); err != nil && len(a.buf) == 0 { // the handler has given up
 		a.end()
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"openskill/host/internal/lease"
+	"openskill/host/identity"
 	"openskill/host/records"
 	"openskill/sdk/skill"
 )
@@ -43,7 +43,7 @@ func invalidField(field, problem string) *skill.Error {
 // the answer.
 func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 	if asker := callerOf(ctx).asker; asker != nil {
-		err = cmp.Or(lease.Refused(asker), err)
+		err = cmp.Or(identity.Refused(asker), err)
 	}
 	s.failAs(ctx, skill.CodeOf(err).Status(), err)
 }

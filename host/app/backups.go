@@ -13,11 +13,11 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"openskill/host/app/backup"
 	"openskill/host/app/config"
 	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch/approval"
 	"openskill/host/store"
+	"openskill/internal/backup"
 	"openskill/sdk/skill"
 )
 

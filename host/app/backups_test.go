@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/app/backup"
 	"openskill/host/app/config"
 	"openskill/host/records"
+	"openskill/internal/backup"
 	"openskill/sdk/skill"
 )
 

@@ -112,7 +112,7 @@ func offers(t *testing.T, h *Host) string {
 	return strings.Join(all, ", ")
 }
 
-func reads(t *testing.T, h *Host, name string) string {
+func readsAt(t *testing.T, h *Host, name string) string {
 	t.Helper()
 	r, _ := h.RunScript(t.Context(), skill.Local(), skill.ScriptRequest{Skill: name, Script: "read.js"})
 	if !r.Success {
@@ -148,7 +148,7 @@ func TestPulledAgentSkillsAreStrangers(t *testing.T) {
 		t.Errorf("Agent Skills:\n%s, want\n%s", got, want)
 	}
 	for name, want := range map[string]string{"greeter": readNothing, "nobody": readNothing, "partner": readAll, "unit-converter": readAll} {
-		if got := reads(t, h, name); got != want {
+		if got := readsAt(t, h, name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
@@ -168,7 +168,7 @@ func TestChangedPulledAgentSkillsAreLeftOut(t *testing.T) {
 	if got := offers(t, h); got != "" || h.skills.Now().Has("greeter") {
 		t.Errorf("Agent Skills: %s; as a skill: %t", got, h.skills.Now().Has("greeter"))
 	}
-	if got := reads(t, h, "greeter"); got != string(skill.NotFound) {
+	if got := readsAt(t, h, "greeter"); got != string(skill.NotFound) {
 		t.Errorf("its script: %s", got)
 	}
 	if !strings.Contains(m.log.String(), "changed since it was pulled") {
@@ -198,13 +198,13 @@ func TestDisabledSkillsAreNoAgentSkills(t *testing.T) {
 	if !strings.Contains(m.log.String(), "its name is taken by the operator's own") {
 		t.Errorf("nobody was told: %s", m.log.String())
 	}
-	if got := reads(t, h, "on"); got != readAll {
+	if got := readsAt(t, h, "on"); got != readAll {
 		t.Errorf("its script: %s", got)
 	}
 	if _, err := h.skills.Disable(t.Context(), skill.Local(), "on"); err != nil {
 		t.Fatal(err)
 	}
-	if got := reads(t, h, "on"); got != string(skill.NotFound) { // the list is from before
+	if got := readsAt(t, h, "on"); got != string(skill.NotFound) { // the list is from before
 		t.Errorf("a script of a disabled skill: %s", got)
 	}
 }
@@ -262,10 +262,10 @@ func TestMarkOfOriginIsEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	h2 := m.open()
-	if got := reads(t, h2, "copied"); got != readAll {
+	if got := readsAt(t, h2, "copied"); got != readAll {
 		t.Errorf("trusted by name: %s", got)
 	}
-	if got := reads(t, h2, "forged"); got != readNothing {
+	if got := readsAt(t, h2, "forged"); got != readNothing {
 		t.Errorf("forged: %s", got)
 	}
 	// What is damaged says nothing.
@@ -273,7 +273,7 @@ func TestMarkOfOriginIsEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	h3 := m.open()
-	if got := reads(t, h3, "copied"); got != readNothing || !strings.Contains(m.log.String(), "no skill is trusted by name") {
+	if got := readsAt(t, h3, "copied"); got != readNothing || !strings.Contains(m.log.String(), "no skill is trusted by name") {
 		t.Errorf("with a damaged record: %s\n%s", got, m.log.String())
 	}
 }

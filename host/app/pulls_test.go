@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"openskill/host/admission"
+	"openskill/host/admission/admissiontest"
 	"openskill/host/admission/share"
-	"openskill/host/admission/share/ocitest"
 	skills "openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
@@ -19,7 +19,7 @@ import (
 // A tenant has the host pull: signed by whom the policy names, from where the operator
 // allows, never an older version than the ones it has; and what comes is an upload.
 func TestPulledUploads(t *testing.T) {
-	inner := ocitest.New()
+	inner := admissiontest.New()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.Path, "/secret/") {
 			w.WriteHeader(http.StatusUnauthorized)

@@ -9,7 +9,6 @@ import (
 	"openskill/host/agent/llm"
 	"openskill/host/app/config"
 	"openskill/host/internal/tracing"
-	"openskill/host/internal/tracing/otlp"
 	"openskill/sdk/skill"
 )
 
@@ -31,7 +30,7 @@ func (h *Host) openTraces(to tracing.Exporter) error {
 	case s.Traces == config.TracesOTLP:
 		ctx, cancel := context.WithTimeout(context.Background(), opening)
 		defer cancel()
-		o.Exporter, err = otlp.New(ctx)
+		o.Exporter, err = tracing.NewOTLP(ctx)
 	default:
 		return nil
 	}

@@ -15,7 +15,6 @@ import (
 
 	"openskill/host/identity"
 	"openskill/host/internal/gate"
-	"openskill/host/internal/lease"
 	"openskill/host/internal/origin"
 	"openskill/host/records"
 	"openskill/sdk/skill"
@@ -213,7 +212,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) (v *view, leave 
 		c.plain(w, r, http.StatusServiceUnavailable, "Authentication is unavailable: "+messageOf(err))
 	case s != nil:
 		v = &view{Console: c, w: w, s: s.session, p: s.principal}
-		ctx, stop := lease.Start(r.Context(), v.stillGood)
+		ctx, stop := identity.Start(r.Context(), v.stillGood)
 		v.r = r.WithContext(ctx)
 		return v, stop
 	case r.Header.Get("Hx-Request") != "":

@@ -12,8 +12,8 @@ import (
 
 	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch/grants"
+	"openskill/host/identity"
 	"openskill/host/internal/gate"
-	"openskill/host/internal/lease"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
@@ -292,7 +292,7 @@ func cancelled(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &skill.Error{Op: "dispatch.run", Code: skill.Timeout, Message: "the caller's deadline expired"}
 	}
-	if err := lease.Refused(ctx); err != nil {
+	if err := identity.Refused(ctx); err != nil {
 		return err
 	}
 	return &skill.Error{Op: "dispatch.run", Code: skill.Cancelled, Message: "the call was cancelled before it finished"}

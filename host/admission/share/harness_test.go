@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/admission"
-	"openskill/host/admission/share/ocitest"
+	"openskill/host/admission/admissiontest"
 	"openskill/host/catalogue/manifest"
 	"openskill/sdk/skill"
 )
@@ -43,7 +43,7 @@ type world struct {
 func newWorld(t *testing.T, o ...func(*RemoteOptions)) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir()}
-	inner := ocitest.New()
+	inner := admissiontest.New()
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if w.wrap == nil || !w.wrap(rw, r) {
 			inner.ServeHTTP(rw, r)

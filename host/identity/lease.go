@@ -1,5 +1,4 @@
-// Package lease ends work whose caller is no longer let in.
-package lease
+package identity
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 //go:build !otlp
 
-package otlp
+package tracing
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 
 // A build without the exporter says how to have one with it.
 func TestWithout(t *testing.T) {
-	if e, err := New(t.Context()); e != nil || err == nil || !strings.Contains(err.Error(), "go build -tags otlp") {
+	if e, err := NewOTLP(t.Context()); e != nil || err == nil || !strings.Contains(err.Error(), "go build -tags otlp") {
 		t.Errorf("%v, %v", e, err)
 	}
 }

@@ -1,5 +1,6 @@
-// Package ocitest is a registry of OCI artifacts in memory, for tests.
-package ocitest
+// This file is a registry of OCI artifacts in memory, for tests.
+
+package admissiontest
 
 import (
 	"crypto/sha256"

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"openskill/host/app/backup"
+	"openskill/internal/backup"
 )
 
 // What root restores into an empty folder of another user is that user's, as a host that

@@ -1,6 +1,6 @@
 //go:build otlp
 
-package otlp
+package tracing
 
 import (
 	"bytes"
@@ -15,8 +15,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"openskill/host/internal/tracing"
 )
 
 const id = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -24,12 +22,12 @@ const id = "4bf92f3577b34da6a3ce929d0e0e4736"
 // tell makes a trace of two spans and closes the tracer, within the time that a host has.
 func tell(t *testing.T, log io.Writer) {
 	t.Helper()
-	e, err := New(t.Context())
+	e, err := NewOTLP(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	tracer := tracing.New(tracing.Options{Exporter: e, Version: "1.2.3", PerMillion: 1e6, Log: slog.New(slog.NewTextHandler(log, nil))})
-	ctx, request := tracer.Root(t.Context(), "http", id, tracing.Parent{})
+	tracer := New(Options{Exporter: e, Version: "1.2.3", PerMillion: 1e6, Log: slog.New(slog.NewTextHandler(log, nil))})
+	ctx, request := tracer.Root(t.Context(), "http", id, Parent{})
 	_, guest := tracer.Start(ctx, "guest")
 	guest.Fail("TIMEOUT")
 	guest.End()

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/admission/admissiontest"
-	"openskill/host/app/backup"
+	"openskill/internal/backup"
 	"openskill/sdk/skill"
 )
 

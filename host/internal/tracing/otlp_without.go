@@ -1,15 +1,13 @@
 //go:build !otlp
 
-package otlp
+package tracing
 
 import (
 	"context"
 	"errors"
-
-	"openskill/host/internal/tracing"
 )
 
 // New says that this build has no exporter.
-func New(context.Context) (tracing.Exporter, error) {
+func NewOTLP(context.Context) (Exporter, error) {
 	return nil, errors.New("this build cannot send traces over OTLP; build one with: go build -tags otlp -o bin/openskill ./cmd/openskill")
 }
