@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"openskill/host/app/config"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )

@@ -14,8 +14,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"openskill/host/app"
-	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch"
+	"openskill/host/manifest"
 	"openskill/plugins/all"
 	"openskill/plugins/python/runtimes"
 	"openskill/plugins/runnertest"

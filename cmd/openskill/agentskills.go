@@ -13,7 +13,7 @@ import (
 
 	"openskill/host/agentskills"
 	"openskill/host/app"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/app"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )

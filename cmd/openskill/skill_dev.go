@@ -16,7 +16,7 @@ import (
 	"openskill/cmd/openskill/internal/cases"
 	"openskill/cmd/openskill/internal/watch"
 	"openskill/host/app/config"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

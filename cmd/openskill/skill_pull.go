@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/admission/share"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )

@@ -17,7 +17,7 @@ import (
 	"openskill/host/admission/share"
 	"openskill/host/app"
 	"openskill/host/app/config"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/cliflag"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"

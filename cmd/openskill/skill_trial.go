@@ -15,7 +15,7 @@ import (
 	"openskill/cmd/openskill/internal/watch"
 	"openskill/host/app"
 	"openskill/host/app/config"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/app"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

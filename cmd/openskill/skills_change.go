@@ -17,7 +17,7 @@ import (
 	"openskill/host/app"
 	"openskill/host/app/config"
 	"openskill/host/catalogue"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/host/store"
 	"openskill/internal/cliflag"
 	"openskill/sdk/skill"

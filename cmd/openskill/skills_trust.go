@@ -13,7 +13,7 @@ import (
 	"openskill/host/agentskills"
 	"openskill/host/app"
 	"openskill/host/app/config"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/internal/cliflag"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/host/records"
 	"openskill/host/store"
 )

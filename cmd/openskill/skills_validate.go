@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/agentskills"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/plugins/extism"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"

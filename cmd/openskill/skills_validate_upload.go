@@ -10,7 +10,7 @@ import (
 
 	"openskill/host/admission"
 	"openskill/host/app"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 	"openskill/wasm"

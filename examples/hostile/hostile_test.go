@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"openskill/examples/hostile"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io/fs"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

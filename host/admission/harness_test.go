@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 	"openskill/wasm/check"

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"strings"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

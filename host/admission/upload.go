@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

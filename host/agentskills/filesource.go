@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

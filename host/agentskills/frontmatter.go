@@ -13,7 +13,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/safeyaml"
 	"openskill/sdk/skill"
 )

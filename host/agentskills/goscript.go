@@ -10,7 +10,7 @@ import (
 	"reflect"
 	"strings"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/ordered"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"

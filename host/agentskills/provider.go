@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 )
 
 var update = flag.Bool("update", false, "write testdata/public anew")

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 
@@ -199,7 +199,7 @@ func TestREQ016APartOfItsOwn(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	allowed := map[string]bool{
-		"openskill/host/catalogue/manifest": true, "openskill/internal/safeyaml": true,
+		"openskill/host/manifest": true, "openskill/internal/safeyaml": true,
 		"openskill/internal/ordered": true, "openskill/internal/suggest": true, "openskill/internal/strictjson": true, "openskill/sdk/skill": true,
 	}
 	got := map[string]bool{}

@@ -9,8 +9,8 @@ import (
 
 	"openskill/host/agentskills"
 	"openskill/host/app/config"
-	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch/approval"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 )
 
 // A copy that is in use is not old, for a host that starts beside the one that uses it.

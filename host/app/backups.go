@@ -14,8 +14,8 @@ import (
 	"github.com/gofrs/flock"
 
 	"openskill/host/app/config"
-	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch/approval"
+	"openskill/host/manifest"
 	"openskill/host/store"
 	"openskill/internal/backup"
 	"openskill/sdk/skill"

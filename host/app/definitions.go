@@ -8,7 +8,7 @@ import (
 	"openskill/host/api"
 	"openskill/host/app/config"
 	"openskill/host/catalogue"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/host/store"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"

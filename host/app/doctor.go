@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"openskill/host/app/config"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/host/store"
 	"openskill/host/workers"
 	"openskill/plugins/all"

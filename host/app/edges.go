@@ -6,8 +6,8 @@ import (
 
 	"openskill/host/agentskills"
 	"openskill/host/api"
-	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch/approval"
+	"openskill/host/manifest"
 	"openskill/host/mcp"
 	"openskill/sdk/skill"
 )

@@ -11,7 +11,7 @@ import (
 	"openskill/host/agent/tools"
 	"openskill/host/app/config"
 	"openskill/host/catalogue"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"openskill/host/app/config"
 	"openskill/host/app/hosttest"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

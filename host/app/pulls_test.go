@@ -12,7 +12,7 @@ import (
 	"openskill/host/admission"
 	"openskill/host/admission/admissiontest"
 	"openskill/host/admission/share"
-	skills "openskill/host/catalogue/manifest"
+	skills "openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

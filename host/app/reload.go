@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"openskill/host/app/config"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/host/records"
 	"openskill/sdk/skill"
 )

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch"
+	"openskill/host/manifest"
 	"openskill/host/records"
 	"openskill/sdk/skill"
 )

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

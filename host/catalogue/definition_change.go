@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/safeyaml"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"

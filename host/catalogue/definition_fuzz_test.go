@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"openskill/host/admission"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )

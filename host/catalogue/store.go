@@ -18,8 +18,8 @@ import (
 	"github.com/gofrs/flock"
 
 	"openskill/host/admission"
-	"openskill/host/catalogue/manifest"
 	"openskill/host/internal/gate"
+	"openskill/host/manifest"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"openskill/host/catalogue/manifest"
 	"openskill/host/internal/gate"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

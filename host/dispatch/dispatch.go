@@ -32,10 +32,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch/grants"
 	"openskill/host/internal/gate"
 	"openskill/host/internal/tracing"
+	"openskill/host/manifest"
 	"openskill/host/records"
 	"openskill/host/records/replay"
 	"openskill/sdk/skill"

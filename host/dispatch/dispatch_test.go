@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch/grants"
 	"openskill/host/identity"
 	"openskill/host/internal/gate"
+	"openskill/host/manifest"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )

@@ -20,7 +20,7 @@ import (
 
 	"openskill/host/app"
 	"openskill/host/app/config"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/cliflag"
 	"openskill/lab/bench"
 	"openskill/lab/extismbench"

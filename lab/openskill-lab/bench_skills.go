@@ -16,7 +16,7 @@ import (
 
 	"openskill/host/app"
 	"openskill/host/app/config"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/lab/httpbench"
 	"openskill/lab/skillbench"
 	"openskill/sdk/skill"

@@ -9,7 +9,7 @@ import (
 
 	"openskill/host/app"
 	"openskill/host/app/config"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 )
 
 // TestUnlimitedEcho holds the skill that is measured to what the one of the house

@@ -19,7 +19,7 @@ import (
 
 	"openskill/host/admission"
 	"openskill/host/admission/admissiontest"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"openskill/host/admission"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

@@ -20,7 +20,7 @@ import (
 	"oras.land/oras-go/v2/content/memory"
 
 	"openskill/host/admission"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/ordered"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"openskill/host/agent/tools"
-	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch"
+	"openskill/host/manifest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )

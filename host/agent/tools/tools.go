@@ -35,7 +35,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )

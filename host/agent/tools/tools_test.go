@@ -14,7 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"openskill/host/agent/tools"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )

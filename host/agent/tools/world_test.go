@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )

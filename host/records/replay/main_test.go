@@ -17,9 +17,9 @@ import (
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 
-	"openskill/host/catalogue/manifest"
 	"openskill/host/dispatch"
 	"openskill/host/dispatch/grants"
+	"openskill/host/manifest"
 	"openskill/host/records"
 	"openskill/host/records/replay"
 	"openskill/plugins/all"

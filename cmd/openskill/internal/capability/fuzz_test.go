@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"openskill/cmd/openskill/internal/capability"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/host/pysource"
 	"openskill/sdk/skill"
 )

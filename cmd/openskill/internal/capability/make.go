@@ -18,7 +18,7 @@ import (
 	"unicode"
 
 	"openskill/host/agent/tools"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/host/pysource"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/cmd/openskill/internal/capability"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/plugins/python/runtimes"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"openskill/cmd/openskill/internal/capability"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 	"openskill/host/pysource"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"openskill/cmd/openskill/internal/cases"
-	"openskill/host/catalogue/manifest"
+	"openskill/host/manifest"
 )
 
 // TestWrite has each language's folder made: whole, without a problem, and with nothing

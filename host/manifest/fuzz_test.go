@@ -20,7 +20,7 @@ var folderSafe = regexp.MustCompile(`^[0-9][0-9A-Za-z.+-]{0,63}$`)
 // leads out of its folder, out of the sandbox, or beyond what may be asked.
 func FuzzManifest(f *testing.F) {
 	for _, name := range []string{"echo", "calculator", "file_search", "log_transform"} {
-		src, err := os.ReadFile(filepath.Join("..", "..", "..", "skills", name, ManifestFile))
+		src, err := os.ReadFile(filepath.Join("..", "..", "skills", name, ManifestFile))
 		if err != nil {
 			f.Fatal(err)
 		}
