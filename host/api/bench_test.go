@@ -163,7 +163,7 @@ func BenchmarkCaller(b *testing.B) {
 	echo := func(_ context.Context, r skill.Request) (json.RawMessage, error) { return r.Input, nil }
 	asked := start(b, func(o *api.Options) {
 		o.Authenticate = func(ctx context.Context, c identity.Credentials) (skill.Principal, error) {
-			return callers.Authenticate(ctx, identity.Credentials(c))
+			return callers.Authenticate(ctx, c)
 		}
 	})
 	open := start(b, nil)

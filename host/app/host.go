@@ -34,6 +34,7 @@ import (
 // Mode is what a host is opened for.
 type Mode int
 
+// The modes of hosts.
 const (
 	Local   Mode = iota // calls of whoever runs this program
 	Watched             // the same, with metrics, and traces as the settings say

@@ -50,7 +50,7 @@ func TestApprovalHoldsInAnotherProcess(t *testing.T) {
 		for base == "" && lines.Scan() {
 			base = regexp.MustCompile(`http://[0-9.:]+`).FindString(lines.Text())
 		}
-		go io.Copy(io.Discard, out) //nolint:errcheck // until the process ends
+		go io.Copy(io.Discard, out)
 		return func(method, path string) string {
 			t.Helper()
 			req, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader("{}"))

@@ -45,7 +45,7 @@ func (k PublicKey) File() ([]byte, error) {
 // PrivateKey signs.
 type PrivateKey struct{ key minisign.PrivateKey }
 
-// Generate makes a pair of keys.
+// GenerateKey makes a pair of keys.
 func GenerateKey() (PrivateKey, error) {
 	_, key, err := minisign.GenerateKey(rand.Reader)
 	return PrivateKey{key}, err

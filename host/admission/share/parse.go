@@ -17,7 +17,7 @@ const (
 	maxText       = 300 // bytes of one of them
 )
 
-// Problem is what is wrong with a policy, and its line; 0 is the whole file.
+// PolicyProblem is what is wrong with a policy, and its line; 0 is the whole file.
 type PolicyProblem struct {
 	Line    int
 	Message string
@@ -26,7 +26,7 @@ type PolicyProblem struct {
 // String gives the problem with its line.
 func (p PolicyProblem) String() string { return fmt.Sprintf("%d: %s", p.Line, p.Message) }
 
-// Parse reads a policy. With problems there is none: half a policy would accept what
+// ParsePolicy reads a policy. With problems there is none: half a policy would accept what
 // the whole one does not.
 func ParsePolicy(src []byte) (*Policy, []PolicyProblem) {
 	root, bad := safeyaml.Read(src)

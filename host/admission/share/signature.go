@@ -18,10 +18,10 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Ext is what the file of a signature has behind the name of the skill's folder.
+// SignatureExt is what the file of a signature has behind the name of the skill's folder.
 const SignatureExt = ".minisig"
 
-// MaxFile is the length in bytes of the longest file of a signature or of a key.
+// MaxSignature is the length in bytes of the longest file of a signature or of a key.
 const MaxSignature = 4 << 10
 
 // Statement is what is signed.
@@ -58,7 +58,7 @@ type Signature struct {
 	read minisign.Signature
 }
 
-// Parse reads the content of a signature's file. The error is an *skill.Error,
+// ParseSignature reads the content of a signature's file. The error is an *skill.Error,
 // SIGNATURE_INVALID.
 func ParseSignature(text []byte) (*Signature, error) {
 	if len(text) > MaxSignature {
