@@ -42,7 +42,8 @@ type devError struct {
 type caseChanges struct {
 	Run     int            `json:"run"`
 	Broken  []string       `json:"broken,omitempty"`
-	Mended  []string       `json:"mended,omitempty"`
+	Fixed   []string       `json:"fixed,omitempty"`
+	Mended  []string       `json:"mended,omitempty"` // the same, by its former name, for one release
 	Added   []string       `json:"added,omitempty"`
 	Removed []string       `json:"removed,omitempty"`
 	Answers []answerChange `json:"answers,omitempty"`
@@ -259,7 +260,8 @@ func changesOf(before *devRun, now *caseReport) *caseChanges {
 		case was.Passed && !o.Passed:
 			c.Broken = append(c.Broken, o.Name)
 		case !was.Passed && o.Passed:
-			c.Mended = append(c.Mended, o.Name)
+			c.Fixed = append(c.Fixed, o.Name)
+			c.Mended = c.Fixed
 		}
 		if list := cases.Changes(was.got, o.got); len(list) > 0 {
 			c.Answers = append(c.Answers, answerChange{o.Name, list})
@@ -301,7 +303,7 @@ func (p paint) since(c *caseChanges) string {
 		}
 	}
 	names(badStyle, "broke", c.Broken)
-	names(goodStyle, "mended", c.Mended)
+	names(goodStyle, "fixed", c.Fixed)
 	names(plainStyle, "new", c.Added)
 	names(plainStyle, "gone", c.Removed)
 	for _, x := range c.Answers {

@@ -16,14 +16,14 @@ type Which struct {
 	ID      skill.ID
 	Version string // "": what the action means without one
 	Digest  string // that it must have; "": any
-	Word    string // the reason, for the record
+	Reason  string // for the record
 }
 
-// maxTenant, maxWord and maxDigest are how long, in characters, a tenant, a reason and a
+// maxTenant, maxReason and maxDigest are how long, in characters, a tenant, a reason and a
 // digest may be.
 const (
 	maxTenant = 128
-	maxWord   = 400
+	maxReason   = 400
 	maxDigest = 71
 )
 
@@ -49,7 +49,8 @@ func readWhich(c *fiber.Ctx) (which Which, err error) {
 			{"version", text(&which.Version, 64)},
 			{"tenant", text(&which.Tenant, maxTenant)},
 			{"digest", text(&which.Digest, maxDigest)},
-			{"word", text(&which.Word, maxWord)},
+			{"reason", text(&which.Reason, maxReason)},
+			{"word", text(&which.Reason, maxReason)}, // its former name, for one release
 		})
 	}
 	return which, err

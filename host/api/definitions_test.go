@@ -31,8 +31,8 @@ func TestDefinitions(t *testing.T) {
 		{"PATCH", "/skills/Own", `{"is_enabled": false}`, 400, "INVALID_ARGUMENT"},
 		{"PATCH", "/skills/own/versions/1.0.0", `{}`, 405, "DELETE"},
 		{"POST", "/skills/own:enable", "", 200, `"state":"enabled"`},
-		{"POST", "/skills/own:disable", `{"word": "too slow"}`, 200, `"state":"disabled"`},
-		{"POST", "/skills/own:disable", `{"word": 7}`, 400, "must be a string"},
+		{"POST", "/skills/own:disable", `{"reason": "too slow"}`, 200, `"state":"disabled"`},
+		{"POST", "/skills/own:disable", `{"reason": 7}`, 400, "must be a string"},
 		{"DELETE", "/skills/own", "", 200, `"state":"deleted"`},
 		{"DELETE", "/skills/own:enable", "", 405, "POST"},
 		// What is not the operator's, or of a tenant by name, is an upload.

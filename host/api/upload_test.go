@@ -480,7 +480,7 @@ func TestDecisions(t *testing.T) {
 		{"POST", "/skills/uploaded:enable", `{"version": ""}`, 400, "1 to 64"},
 		{"POST", "/skills/uploaded:enable", `{"Version": "1.0.0"}`, 400, "not a known key"},
 		{"POST", "/skills/uploaded:enable", `{"version": "1.0.0", "version": "2.0.0"}`, 400, "more than once"},
-		{"POST", "/skills/uploaded:approve", `{"word": "` + strings.Repeat("x", 401) + `"}`, 400, "1 to 400"},
+		{"POST", "/skills/uploaded:approve", `{"reason": "` + strings.Repeat("x", 401) + `"}`, 400, "1 to 400"},
 		{"GET", "/skills/uploaded:enable", "", 405, "POST"},
 		{"POST", "/skills/uploaded/versions/1.0.0", "", 405, "DELETE"},
 		{"DELETE", "/skills/uploaded/versions/" + strings.Repeat("1", 65), "", 400, "1 to 64"},
@@ -495,7 +495,7 @@ func TestDecisions(t *testing.T) {
 	}
 	want := []apitest.Decision{
 		{Action: "enable", By: "local", Which: api.Which{ID: "uploaded"}},
-		{Action: "enable", By: "local", Which: api.Which{ID: "uploaded", Version: "1.2.0", Tenant: "acme", Word: "looked at it"}},
+		{Action: "enable", By: "local", Which: api.Which{ID: "uploaded", Version: "1.2.0", Tenant: "acme", Reason: "looked at it"}},
 		{Action: "disable", By: "local", Which: api.Which{ID: "uploaded"}},
 		{Action: "approve", By: "local", Which: api.Which{ID: "uploaded", Version: "1.2.0"}},
 		{Action: "rollback", By: "local", Which: api.Which{ID: "uploaded"}},

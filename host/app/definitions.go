@@ -133,7 +133,7 @@ func (c changes) decided(ctx context.Context, p skill.Principal, what string, w 
 		return skill.VersionState{}, err
 	}
 	c.h.log.InfoContext(ctx, "a decision about a skill", slog.String("decision", what), slog.String("principal", skill.CleanText(p.ID, 128)),
-		slog.String("skill_id", string(w.ID)), slog.String("word", skill.CleanText(w.Word, 400)))
+		slog.String("skill_id", string(w.ID)), slog.String("reason", skill.CleanText(w.Reason, 400)))
 	state := skill.StateDisabled
 	if d.Enabled {
 		state = skill.StateEnabled

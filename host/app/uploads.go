@@ -283,7 +283,7 @@ func (u *uploads) decided(p skill.Principal, scope, what string, w api.Which, ac
 	if err := may(p, slices.Compact([]string{scope, skill.ScopeAdmin})...); err != nil { // the operator decides about every upload
 		return skill.VersionState{}, err
 	}
-	by := catalogue.By{ID: p.ID, Operator: p.May(skill.ScopeAdmin), Reason: w.Word, Digest: w.Digest}
+	by := catalogue.By{ID: p.ID, Operator: p.May(skill.ScopeAdmin), Reason: w.Reason, Digest: w.Digest}
 	owner, err := u.store.Owner(p.Tenant, w.Tenant, w.ID, by.Operator)
 	if err == nil && owner != p.Tenant {
 		err = named(owner, what, w)
@@ -298,7 +298,7 @@ func (u *uploads) decided(p skill.Principal, scope, what string, w api.Which, ac
 	}
 	by.Digest = cmp.Or(w.Digest, digest)
 	var now skill.VersionState
-	change := records.Change{Tenant: owner, Action: "skill." + what, Subject: string(w.ID), Details: map[string]string{"version": version, "digest": skill.CleanText(by.Digest, 71), "word": skill.CleanText(w.Word, 400)}}
+	change := records.Change{Tenant: owner, Action: "skill." + what, Subject: string(w.ID), Details: map[string]string{"version": version, "digest": skill.CleanText(by.Digest, 71), "reason": skill.CleanText(w.Reason, 400)}}
 	err = records.Around(u.ctx, records.NewStore(u.ahead.host.kept.db), p, change, func() error {
 		var err error
 		now, err = act(owner, by)
@@ -306,7 +306,7 @@ func (u *uploads) decided(p skill.Principal, scope, what string, w api.Which, ac
 	})
 	if err == nil {
 		u.log.Info("a decision about an upload", slog.String("decision", what), slog.String("principal", skill.CleanText(p.ID, 128)),
-			slog.String("tenant", skill.CleanText(owner, 128)), slog.String("skill_id", string(w.ID)), slog.String("version", now.Version), slog.String("word", skill.CleanText(w.Word, 400)))
+			slog.String("tenant", skill.CleanText(owner, 128)), slog.String("skill_id", string(w.ID)), slog.String("version", now.Version), slog.String("reason", skill.CleanText(w.Reason, 400)))
 	}
 	return now, err
 }

@@ -306,7 +306,7 @@ func TestQuarantineOverHTTP(t *testing.T) {
 	if a := v.do(t, "GET", "/skills/up", "", nil); a.State != skill.StateQuarantined || !strings.Contains(a.Reason, "TIMEOUT") {
 		t.Errorf("the catalogue says %+v", a)
 	}
-	expect(t, "the operator's word", v.act(t, "up", "enable", `{"word": "it had a slow day"}`), "200 1.0.0 enabled")
+	expect(t, "the operator's word", v.act(t, "up", "enable", `{"reason": "it had a slow day"}`), "200 1.0.0 enabled")
 	expect(t, "a call after it", v.call(t, "up"), "408 TIMEOUT")
 }
 

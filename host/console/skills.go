@@ -200,7 +200,7 @@ func (v *view) decide() error {
 		err = v.ask("DELETE", pathOf("skills", id, "versions", version), values("tenant", tenant), nil, &state)
 	} else {
 		body := map[string]string{}
-		for _, k := range []string{"version", "tenant", "digest", "word"} {
+		for _, k := range []string{"version", "tenant", "digest", "reason"} {
 			if f.Get(k) != "" {
 				body[k] = f.Get(k)
 			}

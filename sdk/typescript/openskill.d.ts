@@ -409,11 +409,13 @@ export type ConversationSummary = {
 export type Decision = {
   /** The digest that the version must have, else the answer is CONFLICT: of a rollback, the version that becomes the current one. */
   digest?: string;
+  /** The reason, for the record. */
+  reason?: string;
   /** Whose skill it is, for the operator; the caller's own if it is left out. */
   tenant?: string;
   /** A version. */
   version?: string;
-  /** The reason, for the record. */
+  /** The former name of reason, read for one release. */
   word?: string;
 };
 

@@ -64,10 +64,10 @@ func (d *Definitions) Delete(ctx context.Context, p skill.Principal, id skill.ID
 
 // Enable answers as if the skill were enabled.
 func (d *Definitions) Enable(ctx context.Context, p skill.Principal, w api.Which) (skill.VersionState, error) {
-	return skill.VersionState{ID: w.ID, Version: "1.0.0", State: skill.StateEnabled}, d.act(ctx, p, "enable", w.ID, w.Word)
+	return skill.VersionState{ID: w.ID, Version: "1.0.0", State: skill.StateEnabled}, d.act(ctx, p, "enable", w.ID, w.Reason)
 }
 
 // Disable answers as if the skill were disabled.
 func (d *Definitions) Disable(ctx context.Context, p skill.Principal, w api.Which) (skill.VersionState, error) {
-	return skill.VersionState{ID: w.ID, Version: "1.0.0", State: skill.StateDisabled}, d.act(ctx, p, "disable", w.ID, w.Word)
+	return skill.VersionState{ID: w.ID, Version: "1.0.0", State: skill.StateDisabled}, d.act(ctx, p, "disable", w.ID, w.Reason)
 }
