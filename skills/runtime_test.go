@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
@@ -41,7 +42,7 @@ func TestPythonRuntime(t *testing.T) {
 				t.Fatal(err)
 			}
 			writeFile(t, folder, "main.py", c.code+"\n")
-			reply, err := python.Run(t.Context(), &skill.Call{
+			reply, err := runnertest.Do(t.Context(), python, &skill.Call{
 				SkillID: "probe", TraceID: "t-1", ExecutionID: "e-1", Folder: folder, Entry: "main.py", Trust: skill.Trusted,
 				Stdin: []byte(c.stdin), Limits: limits, Grants: skill.Grants{Data: data},
 			})

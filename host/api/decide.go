@@ -23,7 +23,7 @@ type Which struct {
 // digest may be.
 const (
 	maxTenant = 128
-	maxReason   = 400
+	maxReason = 400
 	maxDigest = 71
 )
 

@@ -128,7 +128,7 @@ func TestPulledUploads(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, err := Open(settings(t, map[string]string{"pull-hosts": at, "trust-policy": policy}), &Options{Mode: Serving})
-	if err == nil || !strings.Contains(err.Error(), `the key "publisher" is not known`) {
+	if err == nil || !strings.Contains(err.Error(), `unknown key "publisher"`) {
 		t.Errorf("a wrong policy: %v", err)
 	}
 	if h != nil {

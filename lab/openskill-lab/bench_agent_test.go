@@ -32,7 +32,7 @@ func TestBenchAgent(t *testing.T) {
 		got = append(got, r.Case+", "+r.Variant)
 	}
 	want := []string{
-		agentRound + ", conversations in memory", agentRound + ", conversations in SQLite",
+		agentRound + ", conversations in SQLite",
 		agentFirst + ", asked of the model", agentFirst + ", asked of openskill", agentMany + ", openskill",
 	}
 	if strings.Join(got, "; ") != strings.Join(want, "; ") {

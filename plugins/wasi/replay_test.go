@@ -185,7 +185,7 @@ func TestRecordedBound(t *testing.T) {
 	c := skillOf(t, built(t, "draws"))
 	c.Record = 300
 	reply, err := runnertest.Do(t.Context(), r, c)
-	if err != nil || reply.Code != "" || reply.Recording == nil || reply.Recording.Draws != nil || !strings.Contains(reply.Recording.Missing, "more than 300 bytes") {
+	if err != nil || reply.Code != "" || reply.Recording == nil || reply.Recording.Draws != nil || !strings.Contains(reply.Recording.Missing, "exceed 300 bytes") {
 		t.Errorf("%+v, %v", reply, err)
 	}
 	c.Record = 1 << 20
