@@ -207,6 +207,7 @@ func fill(t *testing.T, path string, free int64) {
 // TestModuleOfAPlan holds that the module of a plan is that of its own entry, and that what
 // somebody else has verified is not read again.
 func TestModuleOfAPlan(t *testing.T) {
+	hosttest.NoRace(t)
 	h := openHost(t, settings(t, map[string]string{"workers-spare": "0"}))
 	s, err := h.skills.Now().Get("quick", "")
 	if err != nil {
