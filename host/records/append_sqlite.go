@@ -32,15 +32,16 @@ func (a *tables) appendSQLite(ctx context.Context, tenants, ids []string, plan f
 	return a.db.Tx(ctx, a.db.Write, func(tx *sql.Tx) error {
 		ctx := a.db.Unwatched(ctx)
 		k := &known{heads: map[string]*Head{}, phase: map[string]phase{}}
+		head := ask[0].In(ctx, tx)
 		for _, tenant := range tenants {
 			h := newHead(tenant)
-			err := ask[0].Row(ctx, tx, tenant).Scan(&h.First, &h.Prev, &h.Last, &h.LastHash, &h.Bytes)
+			err := head.Row(ctx, tenant).Scan(&h.First, &h.Prev, &h.Last, &h.LastHash, &h.Bytes)
 			if err != nil && !errors.Is(err, sql.ErrNoRows) {
 				return err
 			}
 			k.heads[tenant] = h
 		}
-		if err := phasesIn(ctx, tx, ask[1], ids, k.phase); err != nil {
+		if err := phasesIn(ctx, ask[1].In(ctx, tx), ids, k.phase); err != nil {
 			return err
 		}
 		b, err := plan(k)
@@ -48,8 +49,12 @@ func (a *tables) appendSQLite(ctx context.Context, tenants, ids []string, plan f
 			return err
 		}
 		for s, rows := range b {
+			if len(rows) == 0 {
+				continue
+			}
+			change := changes[s].In(ctx, tx)
 			for _, row := range rows {
-				if err := changes[s].Exec(ctx, tx, a.arguments(row)...); err != nil {
+				if err := change.Exec(ctx, a.arguments(row)...); err != nil {
 					return err
 				}
 			}
@@ -77,11 +82,11 @@ func (a *tables) arguments(row []any) []any {
 }
 
 // phasesIn asks how far executions are. Their ids are UUIDs, which JSON needs no escapes for.
-func phasesIn(ctx context.Context, tx *sql.Tx, ask store.Statement, ids []string, into map[string]phase) error {
+func phasesIn(ctx context.Context, ask store.Bound, ids []string, into map[string]phase) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	rows, err := ask.Rows(ctx, tx, `["`+strings.Join(ids, `","`)+`"]`)
+	rows, err := ask.Rows(ctx, `["`+strings.Join(ids, `","`)+`"]`)
 	if err != nil {
 		return err
 	}

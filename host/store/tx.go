@@ -128,30 +128,46 @@ func (d *DB) Prepare(ctx context.Context, text string) (Statement, error) {
 	return Statement{text, stmt}, nil
 }
 
-// Exec runs the statement in a transaction.
-func (s Statement) Exec(ctx context.Context, tx *sql.Tx, args ...any) (err error) {
+// In gives the statement as it is run in a transaction, however often.
+func (s Statement) In(ctx context.Context, tx *sql.Tx) Bound {
+	b := Bound{tx: tx, text: s.text}
 	if s.stmt != nil {
-		_, err = tx.StmtContext(ctx, s.stmt).ExecContext(ctx, args...)
+		b.stmt = tx.StmtContext(ctx, s.stmt)
+	}
+	return b
+}
+
+// Bound is a statement of a transaction.
+type Bound struct {
+	tx   *sql.Tx
+	text string
+	stmt *sql.Stmt // nil on PostgreSQL
+}
+
+// Exec runs the statement.
+func (b Bound) Exec(ctx context.Context, args ...any) (err error) {
+	if b.stmt != nil {
+		_, err = b.stmt.ExecContext(ctx, args...)
 	} else {
-		_, err = tx.ExecContext(ctx, s.text, args...)
+		_, err = b.tx.ExecContext(ctx, b.text, args...)
 	}
 	return err
 }
 
-// Row runs the statement in a transaction, for one row.
-func (s Statement) Row(ctx context.Context, tx *sql.Tx, args ...any) *sql.Row {
-	if s.stmt != nil {
-		return tx.StmtContext(ctx, s.stmt).QueryRowContext(ctx, args...)
+// Row runs the statement for one row.
+func (b Bound) Row(ctx context.Context, args ...any) *sql.Row {
+	if b.stmt != nil {
+		return b.stmt.QueryRowContext(ctx, args...)
 	}
-	return tx.QueryRowContext(ctx, s.text, args...)
+	return b.tx.QueryRowContext(ctx, b.text, args...)
 }
 
-// Rows runs the statement in a transaction.
-func (s Statement) Rows(ctx context.Context, tx *sql.Tx, args ...any) (*sql.Rows, error) {
-	if s.stmt != nil {
-		return tx.StmtContext(ctx, s.stmt).QueryContext(ctx, args...)
+// Rows runs the statement.
+func (b Bound) Rows(ctx context.Context, args ...any) (*sql.Rows, error) {
+	if b.stmt != nil {
+		return b.stmt.QueryContext(ctx, args...)
 	}
-	return tx.QueryContext(ctx, s.text, args...)
+	return b.tx.QueryContext(ctx, b.text, args...)
 }
 
 // Bounds on how long a transaction is tried again that the database could not do now.

@@ -11,6 +11,7 @@ import (
 
 	"openskill/internal/measure"
 
+	"openskill/host/pysource"
 	"openskill/plugins/javascript"
 	"openskill/plugins/python"
 	"openskill/plugins/python/runtimes"
@@ -50,7 +51,14 @@ func New(o *Options) (*Bench, error) {
 		}
 	}
 	b.wasi, b.js = wasi.New(o.Engine, nil), javascript.New(o.Engine, nil)
-	b.python = python.New(o.Engine, &python.Options{StateDir: o.StateDir})
+	var read *pysource.Analyzer // by the runner itself, as a host has it
+	b.python = python.New(o.Engine, &python.Options{
+		StateDir: o.StateDir,
+		Imports: func(ctx context.Context, tenant string, script []byte) ([]string, error) {
+			return read.Imports(ctx, tenant, script)
+		},
+	})
+	read = pysource.New(pysource.Options{Runner: b.python, Dir: filepath.Join(o.StateDir, "pyast")})
 	b.store = runtimes.New(o.StateDir)
 	return b, nil
 }

@@ -188,7 +188,7 @@ func (r *round) write(ctx context.Context) error {
 func (r *round) within(ctx context.Context, tx *sql.Tx) error {
 	ctx = r.db.Unwatched(ctx)
 	c, id, when := r.c, strings.ToLower(r.c.ID), r.db.At(r.c.UpdatedAt)
-	err := r.advance.Row(ctx, tx, id, c.Owner.Tenant, c.Owner.Principal, when, c.Iterations, c.Tokens, r.pending, r.n, c.Revision).Scan(&r.total)
+	err := r.advance.In(ctx, tx).Row(ctx, id, c.Owner.Tenant, c.Owner.Principal, when, c.Iterations, c.Tokens, r.pending, r.n, c.Revision).Scan(&r.total)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r.otherwise(ctx, tx, c)
 	}
@@ -199,12 +199,12 @@ func (r *round) within(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	if r.total > r.keep {
-		if err := r.shorten.Exec(ctx, tx, id, r.total-r.keep); err != nil {
+		if err := r.shorten.In(ctx, tx).Exec(ctx, id, r.total-r.keep); err != nil {
 			return err
 		}
 	}
 	var bytes, most int64 = 0, r.db.Quota(store.Conversations).Bytes
-	if err := r.bytes.Row(ctx, tx, id).Scan(&bytes); err != nil || bytes <= most {
+	if err := r.bytes.In(ctx, tx).Row(ctx, id).Scan(&bytes); err != nil || bytes <= most {
 		return err
 	}
 	return &skill.Error{
@@ -230,7 +230,7 @@ func (r *round) messages(ctx context.Context, tx *sql.Tx, id string, when any) e
 		}
 		var err error
 		if len(part) == 1 {
-			err = r.insert.Exec(ctx, tx, args...)
+			err = r.insert.In(ctx, tx).Exec(ctx, args...)
 		} else {
 			_, err = tx.ExecContext(ctx, insertMessage+store.Values(4, len(part)), args...)
 		}
