@@ -123,11 +123,12 @@ func TestSkillDev(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 
-	// Other cases: some are mended, one is new and one is gone.
+	// Other cases: some are fixed, one is new and one is gone.
 	list := strings.ReplaceAll(d.read("cases.yaml"), "Hello", "Hi")
 	d.write("cases.yaml", strings.Replace(list, "- name: wants a name\n", "- name: really wants a name\n", 1))
 	r = d.next()
-	want := &caseChanges{Run: 2, Mended: []string{"greets somebody", "greets in any script", "takes blanks away"}, Added: []string{"really wants a name"}, Removed: []string{"wants a name"}}
+	fixed := []string{"greets somebody", "greets in any script", "takes blanks away"}
+	want := &caseChanges{Run: 2, Fixed: fixed, Mended: fixed, Added: []string{"really wants a name"}, Removed: []string{"wants a name"}}
 	if diff := cmp.Diff(want, r.Since); diff != "" || r.Report.Failed != 0 || r.Changed[0] != "cases.yaml" {
 		t.Errorf("%v (-want +got):\n%s", r.Changed, diff)
 	}
