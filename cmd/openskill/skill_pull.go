@@ -60,7 +60,7 @@ func (a *cli) tellOne(p *share.Pulled, dir string) error {
 	return a.print("%s  %s %s  %s  %s\n", filepath.Join(dir, string(p.ID)), p.ID, p.Version, by(p.Publisher, p.Key, p.Trust), word)
 }
 
-// noTrust is said where nobody said whose skills are accepted.
+// noTrust is the error without a trust policy.
 func noTrust() error {
 	return usage("say whose skills are accepted: --key with the publisher's public key, --policy, or --allow-unsigned")
 }

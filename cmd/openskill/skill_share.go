@@ -208,7 +208,7 @@ func (s *shown) Read(b []byte) (int, error) {
 type job struct {
 	*share.Carrier
 	settings *config.Settings
-	accepts  *share.Policy // nil: nobody said whose skills are accepted
+	accepts  *share.Policy // nil: no trust policy is set
 	keys     []share.PublicKey
 	remote   *share.Remote
 	staging  string // for what is not installed; removed at the end

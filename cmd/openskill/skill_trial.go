@@ -25,7 +25,7 @@ type trial struct {
 	id       skill.ID
 	skill    *manifest.Skill
 	main     *app.Host
-	fallback *app.Host // nil: there is none, it is not wanted, or missing says why not
+	fallback *app.Host // nil: the skill has no fallback, it is not used, or missing has the reason
 	second   bool      // main runs the fallback too, since it cannot run the skill as it asks
 	missing  string    // why the fallback runs nothing beside main; "" where it does, or is not asked for
 	said     said

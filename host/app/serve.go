@@ -45,13 +45,13 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	if o.Resource, err = resource(h.settings); err != nil {
 		return errors.Join(err, h.Close())
 	}
-	mcp, err := h.edges(&o) // calls have contexts of their own
+	mcp, err := h.edges(&o) // each call has its own context
 	if err != nil {
 		return errors.Join(err, h.Close())
 	}
 	defer mcp.Close()
 	o.Console = h.console(&o)
-	server, err := api.New(o) // calls have contexts of their own
+	server, err := api.New(o) // each call has its own context
 	if err != nil {
 		return errors.Join(err, h.Close())
 	}

@@ -213,7 +213,7 @@ func (r *record) makeCurrent(name string) {
 	r.current = name
 }
 
-// Disable stops a version from being called; "" stops all catalogue. What runs goes on.
+// Disable stops a version from being called; "" stops all versions. Running calls continue.
 func (s *Store) Disable(tenant string, id skill.ID, name string, by By) (skill.VersionState, error) {
 	return s.changeVersion(tenant, id, name, by, (*record).currentOr, func(_ *tx, r *record, v *version) error {
 		v.enabled = false
