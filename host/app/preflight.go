@@ -122,13 +122,13 @@ func (h *Host) analyzer() (*pysource.Analyzer, error) {
 
 // importsOf finds what a script imports, by which its runtime is chosen: as
 // [python.Options] wants it.
-func (h *Host) importsOf() func(ctx context.Context, tenant string, script []byte) ([]string, error) {
+func (h *Host) importsOf() func(ctx context.Context, s *skill.Spec, script []byte) ([]string, error) {
 	analyzer := sync.OnceValues(h.analyzer)
-	return func(ctx context.Context, tenant string, script []byte) ([]string, error) {
+	return func(ctx context.Context, s *skill.Spec, script []byte) ([]string, error) {
 		a, err := analyzer()
 		if err != nil {
 			return nil, err
 		}
-		return a.Imports(ctx, tenant, script)
+		return a.Imports(ctx, s, script)
 	}
 }

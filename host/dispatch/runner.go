@@ -75,17 +75,18 @@ func (s *Set) Choose(ctx context.Context, spec *skill.Spec, primary skill.Target
 			Message: fmt.Sprintf("%s runs outside the sandbox, for trusted skills only; this skill is %s", primary.Kind, spec.Trust),
 		}
 	}
-	r, plan, first := s.prepare(ctx, spec, primary)
-	if first == nil && (plan.Missing == nil || fallback == nil || spec.Trust < skill.Trusted) {
+	falls := fallback != nil && spec.Trust >= skill.Trusted
+	r, plan, first := s.prepare(ctx, spec, primary, falls)
+	if first == nil && (plan.Missing == nil || !falls) {
 		return r, primary, plan, nil // if nothing else could answer, the call waits, within its own time
 	}
-	if fallback == nil || spec.Trust < skill.Trusted {
+	if !falls {
 		return nil, skill.Target{}, skill.Plan{}, unready(primary.Kind, first)
 	}
 	if first == nil {
 		first = plan.Missing
 	}
-	r, plan, second := s.prepare(ctx, spec, *fallback)
+	r, plan, second := s.prepare(ctx, spec, *fallback, false)
 	if second == nil {
 		second = plan.Missing
 	}
@@ -99,13 +100,14 @@ func (s *Set) Choose(ctx context.Context, spec *skill.Spec, primary skill.Target
 	}
 }
 
-// prepare asks the runner of a target.
-func (s *Set) prepare(ctx context.Context, spec *skill.Spec, t skill.Target) (skill.Runner, skill.Plan, error) {
+// prepare asks the runner of a target, which must not wait if noWait is set.
+func (s *Set) prepare(ctx context.Context, spec *skill.Spec, t skill.Target, noWait bool) (skill.Runner, skill.Plan, error) {
 	r, err := s.Get(t.Kind)
 	if err != nil {
 		return nil, skill.Plan{}, err
 	}
 	of := *spec
+	of.NoWait = noWait
 	if of.Entry != t.Entry {
 		of.Entry, of.Module = t.Entry, "" // a fallback's is another file
 	}

@@ -148,6 +148,9 @@ func TestChooseWaitsForCompilers(t *testing.T) {
 		if r, _, _, err := s.Choose(t.Context(), &skill.Spec{Trust: c.trust, Folder: "/x"}, primary, c.fallback); err != nil || r != c.want {
 			t.Errorf("%s: %v, %v", c.name, r, err)
 		}
+		if specs := sandbox.Specs(); specs[len(specs)-1].NoWait != (c.want == native) {
+			t.Errorf("%s: the sandbox is to wait for nothing: %t", c.name, specs[len(specs)-1].NoWait)
+		}
 	}
 	sandbox.NotReady = &skill.Error{Code: skill.ToolInvocationError, Message: "is not installed"}
 	if _, _, _, err := s.Choose(t.Context(), &skill.Spec{Trust: skill.Trusted, Folder: "/x"}, primary, nil); err == nil {

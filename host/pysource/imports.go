@@ -1,6 +1,7 @@
 package pysource
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -15,11 +16,12 @@ import (
 
 // Imports gives the top-level modules that a program imports when it runs, sorted, each
 // once: those within functions and conditions too, and none that is for type checkers alone.
-// A program that cannot be read is an error of code INVALID_ARGUMENT.
-func (a *Analyzer) Imports(ctx context.Context, tenant string, source []byte) ([]string, error) {
+// A program that cannot be read is an error of code INVALID_ARGUMENT. of says on whose behalf
+// it is read, and whether to wait for the runtime.
+func (a *Analyzer) Imports(ctx context.Context, of *skill.Spec, source []byte) ([]string, error) {
 	path := ""
 	if a.o.Cache != "" {
-		name := digest.Of(slices.Concat([]byte(Digest()+"\n"+tenant+"\n"), source))
+		name := digest.Of(slices.Concat([]byte(Digest()+"\n"+of.Tenant+"\n"), source))
 		path = filepath.Join(a.o.Cache, strings.TrimPrefix(name, digest.Prefix)+".json")
 		if b, err := os.ReadFile(path); err == nil {
 			var names []string
@@ -28,7 +30,7 @@ func (a *Analyzer) Imports(ctx context.Context, tenant string, source []byte) ([
 			}
 		}
 	}
-	m, err := a.Ask(ctx, tenant, source, Question{})
+	m, err := a.Ask(ctx, of.Tenant, source, Question{NoWait: of.NoWait})
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +47,32 @@ func (a *Analyzer) Imports(ctx context.Context, tenant string, source []byte) ([
 	names = slices.Compact(names)
 	if path != "" {
 		if b, err := json.Marshal(names); err == nil && os.MkdirAll(a.o.Cache, 0o700) == nil {
+			a.evict()
 			_ = replace(a.o.Cache, path, b) // it is found again where it could not be written
 		}
 	}
 	return names, nil
+}
+
+// evict removes the oldest quarter of a cache that is full: tenants decide how many scripts
+// there are.
+func (a *Analyzer) evict() {
+	most := cmp.Or(a.o.Most, 10_000)
+	entries, err := os.ReadDir(a.o.Cache)
+	if err != nil || len(entries) < most {
+		return
+	}
+	age := func(e os.DirEntry) int64 {
+		info, err := e.Info()
+		if err != nil {
+			return 0 // another one has removed it
+		}
+		return info.ModTime().UnixNano()
+	}
+	slices.SortFunc(entries, func(x, y os.DirEntry) int { return cmp.Compare(age(x), age(y)) })
+	for _, e := range entries[:len(entries)-most*3/4] {
+		_ = os.Remove(filepath.Join(a.o.Cache, e.Name())) // the next one tries again
+	}
 }
 
 // identifier reports whether a name can be that of a module: what the parser says may be forged.

@@ -1,6 +1,9 @@
 package pysource_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -30,7 +33,7 @@ func TestImports(t *testing.T) {
 		{"import numpy\r\nimport numpy\r\n", []string{"numpy"}},
 		{"from numpy import (\n    array,\n    zeros)", []string{"numpy"}},
 	} {
-		got, err := a.Imports(t.Context(), "test", []byte(c.script))
+		got, err := a.Imports(t.Context(), &skill.Spec{Tenant: "test"}, []byte(c.script))
 		if err != nil {
 			t.Errorf("%q: %v", c.script, err)
 		}
@@ -42,7 +45,7 @@ func TestImports(t *testing.T) {
 		}
 	}
 	for _, script := range []string{"import \xff\xfe\x00", "print 'x'\nimport os"} {
-		if got, err := a.Imports(t.Context(), "test", []byte(script)); skill.CodeOf(err) != skill.InvalidArgument {
+		if got, err := a.Imports(t.Context(), &skill.Spec{Tenant: "test"}, []byte(script)); skill.CodeOf(err) != skill.InvalidArgument {
 			t.Errorf("%q: %q, %v; want that it is no Python", script, got, err)
 		}
 	}
@@ -55,7 +58,7 @@ func TestImportsAreKept(t *testing.T) {
 	a := pysource.New(pysource.Options{Runner: shared.Python(), Dir: shared.Dir(), Cache: cache})
 	script := []byte("import numpy")
 	for range 2 {
-		if got, err := a.Imports(t.Context(), "one", script); err != nil || len(got) != 1 {
+		if got, err := a.Imports(t.Context(), &skill.Spec{Tenant: "one"}, script); err != nil || len(got) != 1 {
 			t.Fatal(got, err)
 		}
 	}
@@ -67,8 +70,41 @@ func TestImportsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for tenant, want := range map[string]string{"one": "forged", "two": "numpy"} {
-		if got, err := a.Imports(t.Context(), tenant, script); err != nil || len(got) != 1 || got[0] != want {
+		if got, err := a.Imports(t.Context(), &skill.Spec{Tenant: tenant}, script); err != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %q, %v; want %s", tenant, got, err, want)
 		}
+	}
+}
+
+// However many scripts tenants bring, so many answers are kept, and the newest are.
+func TestImportsThatAreKeptAreBounded(t *testing.T) {
+	_ = analyzer(t)
+	cache := filepath.Join(t.TempDir(), "imports")
+	a := pysource.New(pysource.Options{Runner: shared.Python(), Dir: shared.Dir(), Cache: cache, Most: 8})
+	for i := range 20 {
+		if _, err := a.Imports(t.Context(), &skill.Spec{Tenant: "one"}, fmt.Appendf(nil, "import numpy # %d", i)); err != nil {
+			t.Fatal(err)
+		}
+		if kept, err := os.ReadDir(cache); err != nil || len(kept) == 0 || len(kept) > 8 {
+			t.Fatalf("%d are kept after %d scripts, %v; want at most 8", len(kept), i+1, err)
+		}
+	}
+}
+
+// compiling is a runner whose runtime is not compiled yet.
+type compiling struct{ skill.Runner }
+
+func (compiling) Prepare(_ context.Context, s *skill.Spec) (skill.Plan, error) {
+	if s.Wait || !s.NoWait {
+		return skill.Plan{}, errors.New("it waits")
+	}
+	return skill.Plan{Missing: skill.Compiling()}, nil
+}
+
+// A skill with a fallback does not wait for the runtime that would read its script.
+func TestImportsDoNotWaitWithAFallback(t *testing.T) {
+	a := pysource.New(pysource.Options{Runner: compiling{}, Dir: t.TempDir()})
+	if _, err := a.Imports(t.Context(), &skill.Spec{NoWait: true}, []byte("import numpy")); skill.CodeOf(err) != skill.ToolInvocationError {
+		t.Errorf("%v; want that the runtime is still compiling", err)
 	}
 }

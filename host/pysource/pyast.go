@@ -53,6 +53,8 @@ type Options struct {
 	Dir string
 	// Cache is a folder of the host alone, in which is kept what programs import; "": nowhere.
 	Cache string
+	// Most is how many answers Cache has at most, the oldest go; 0: 10,000.
+	Most int
 }
 
 // Analyzer reads programs. It is safe for concurrent use.
@@ -100,6 +102,7 @@ type Question struct {
 	Uses        bool    `json:"uses,omitempty"`
 	Function    *string `json:"function,omitempty"` // the schemas of this function; "": of the one that is meant
 	CommandLine bool    `json:"command_line,omitempty"`
+	NoWait      bool    `json:"-"` // where the runtime is not compiled yet, that is the error
 }
 
 // Analyze is [Analyzer.Ask] for the uses.
@@ -130,9 +133,12 @@ func (a *Analyzer) Ask(ctx context.Context, tenant string, source []byte, q Ques
 		Folder: folder, Entry: entry, Digest: Digest(), Trust: skill.Builtin, Stdin: slices.Concat(question, []byte("\n"), source), Limits: limits,
 	}
 	spec := call.Spec()
-	spec.Wait = true // its compilation is not in the time of the run
+	spec.Wait, spec.NoWait = !q.NoWait, q.NoWait // its compilation is not in the time of the run
 	if call.Plan, err = a.o.Runner.Prepare(ctx, spec); err != nil {
 		return nil, err
+	}
+	if q.NoWait && call.Plan.Missing != nil {
+		return nil, call.Plan.Missing
 	}
 	reply, err := a.o.Runner.Run(ctx, call)
 	if err != nil {

@@ -54,8 +54,8 @@ func New(o *Options) (*Bench, error) {
 	var read *pysource.Analyzer // by the runner itself, as a host has it
 	b.python = python.New(o.Engine, &python.Options{
 		StateDir: o.StateDir,
-		Imports: func(ctx context.Context, tenant string, script []byte) ([]string, error) {
-			return read.Imports(ctx, tenant, script)
+		Imports: func(ctx context.Context, s *skill.Spec, script []byte) ([]string, error) {
+			return read.Imports(ctx, s, script)
 		},
 	})
 	read = pysource.New(pysource.Options{Runner: b.python, Dir: filepath.Join(o.StateDir, "pyast")})

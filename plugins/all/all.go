@@ -29,7 +29,7 @@ type Options struct {
 	// nil: there is no network.
 	Outgoing skill.Outgoing
 	// Imports finds what a script in Python imports, as in [python.Options].
-	Imports func(ctx context.Context, tenant string, script []byte) ([]string, error)
+	Imports func(ctx context.Context, s *skill.Spec, script []byte) ([]string, error)
 }
 
 // Runners makes every runner. None starts anything yet. The caller closes each one.

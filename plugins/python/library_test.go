@@ -195,9 +195,9 @@ func TestImportsAreFoundOnce(t *testing.T) {
 	r, _ := standing(t, nil)
 	asked, matters := 0, false
 	r.planner.matters = func([]string, []byte) bool { return matters }
-	r.planner.imports = func(_ context.Context, tenant string, text []byte) ([]string, error) {
+	r.planner.imports = func(_ context.Context, s *skill.Spec, text []byte) ([]string, error) {
 		asked++
-		return []string{tenant + " " + string(text)}, nil
+		return []string{s.Tenant + " " + string(text)}, nil
 	}
 	c := script(t, "import numpy")
 	old := time.Now().Add(-time.Hour)

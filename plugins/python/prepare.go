@@ -15,9 +15,9 @@ import (
 // planner chooses the runtimes of scripts, in the host. It is safe for concurrent use.
 type planner struct {
 	choose  func(requires, imports []string) (string, error)
-	matters func(requires []string, script []byte) bool             // whether imports can change the choice
-	open    func(name string) (*runtimes.Runtime, error)            // verified
-	imports func(context.Context, string, []byte) ([]string, error) // of Options
+	matters func(requires []string, script []byte) bool                  // whether imports can change the choice
+	open    func(name string) (*runtimes.Runtime, error)                 // verified
+	imports func(context.Context, *skill.Spec, []byte) ([]string, error) // of Options
 
 	mu       sync.Mutex
 	runtimes map[string]opened
@@ -112,7 +112,7 @@ func (p *planner) importsOf(ctx context.Context, folder *sandbox.Folder, s *skil
 	k = imported{stamp: read, settled: read.Settled(now)}
 	if s.Script || p.matters(s.Requires, script) {
 		// What is no Python, or too much of it, imports nothing: its run tells why.
-		if k.names, err = p.imports(ctx, s.Tenant, script); err != nil && skill.CodeOf(err) != skill.InvalidArgument {
+		if k.names, err = p.imports(ctx, s, script); err != nil && skill.CodeOf(err) != skill.InvalidArgument {
 			return nil, err
 		}
 	}

@@ -23,9 +23,9 @@ type Options struct {
 	StateDir string
 	// Outgoing makes the requests of scripts; nil: there is no network.
 	Outgoing skill.Outgoing
-	// Imports finds the top-level modules that a script imports, on behalf of a tenant; nil:
+	// Imports finds the top-level modules that the script of a skill imports; nil:
 	// runtimes are chosen by what skills require alone.
-	Imports func(ctx context.Context, tenant string, script []byte) ([]string, error)
+	Imports func(ctx context.Context, s *skill.Spec, script []byte) ([]string, error)
 }
 
 // Runner executes scripts by a CPython on an engine. It is safe for concurrent use.

@@ -45,8 +45,9 @@ type Spec struct {
 	// Module is the digest of the entry's file, where whoever asks has verified it, as that of an
 	// upload is; "": Prepare reads the file.
 	Module string
-	// Wait says that Prepare is to wait until what has to be compiled is, until ctx ends.
-	Wait bool
+	// Wait says that Prepare is to wait until what has to be compiled is, until ctx ends. NoWait
+	// says that it must not wait for anything, since the skill has a fallback.
+	Wait, NoWait bool
 }
 
 // Plan says how calls of a target are run. The zero value is that of runners that need

@@ -68,7 +68,7 @@ func TestSet(t *testing.T) {
 		"nothing to change":    {"a: {b: 0x10}  # hex\n", "a: {b: 0x10}  # hex\n", at("a"), "a", `{"b":16}`, ""},
 		"entry not found":      {"a: 1", "", at("b"), "b", `1`, "entry not found"},
 		"no such place":        {"- a: 1", "", at(1, "a"), "a", `1`, "entry not found"},
-		"a missing list index":  {"- a", "", at(0), "a", `1`, "entry not found"},
+		"a missing list index": {"- a", "", at(0), "a", `1`, "entry not found"},
 		"an entry of the name": {"a: 1\nb: 2", "", at("a"), "b", `1`, "already"},
 		"not YAML":             {"a: [", "", at("a"), "a", `1`, "not valid YAML"},
 		"not JSON":             {"a: 1", "", at("a"), "a", `{`, "not JSON"},
