@@ -40,8 +40,8 @@ func TestUploadsOfOlderReleases(t *testing.T) {
 		}
 		for query, want := range map[string]string{
 			"SELECT tenant, id, current_version, history, approved, revision FROM uploads ORDER BY revision": "acme up 1.2.0 1.0.0 1.1.0 true 7; other up   false 8",
-			"SELECT version, left(digest, 8), bytes, position, uploaded_by, uploaded_at, enabled, was_enabled FROM upload_versions ORDER BY position": "1.0.0 sha256:a 8192 1 ann 1793527200000001 false true; " +
-				"1.1.0 sha256:b 4096 2 ann 1793700000000000 false true; 1.2.0 sha256:c 4096 3 bob 1793779200000000 true true",
+			"SELECT version, left(digest, 8), bytes, position, uploaded_by, uploaded_at, enabled, bytes, was_enabled FROM upload_versions ORDER BY position": "1.0.0 sha256:a 8192 1 ann 1793527200000001 false 8192 true; " +
+				"1.1.0 sha256:b 4096 2 ann 1793700000000000 false 4096 true; 1.2.0 sha256:c 4096 3 bob 1793779200000000 true 4096 true",
 			"SELECT approved_by, approved_at, approved_reason, quarantined_by, quarantined_at, quarantine_reason, deleted_at, gone FROM upload_versions ORDER BY position": " 0   0  1793613600000000 true; " +
 				" 0  host 1 it crashed 0 false; ops 1793872800000000 read  0  0 false",
 		} {
