@@ -150,7 +150,7 @@ func TestClient(t *testing.T) {
 			t.Errorf("%+v, %v; want %q", answer, err, want)
 		}
 	}
-	if s, err := c.Session(ctx, a.Conversation); err != nil || len(s.Iterations) != 3 || s.Iterations[0].Skill != "add_numbers" {
+	if s, err := c.Session(ctx, a.Conversation); err != nil || len(s.Iterations) != 3 || s.Iterations[0].SkillName != "add_numbers" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for s, err := range c.Conversations(ctx) {
@@ -169,7 +169,7 @@ func TestClient(t *testing.T) {
 	if err != nil || o.Status != "completed" || o.Iterations != 1 || !strings.Contains(string(o.Result), "It is 3.") {
 		t.Fatalf("%+v, %v", o, err)
 	}
-	if s, err := c.Session(ctx, o.SessionID); err != nil || s.Status != "completed" || len(s.Iterations) != 1 || s.TotalTokens != o.TotalTokens {
+	if s, err := c.Session(ctx, o.SessionID); err != nil || s.Status != "completed" || len(s.Iterations) != 1 || s.TotalTokenUsage != o.TotalTokens {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if o, err := c.Execute(ctx, client.Task{}); !errors.As(err, &failed) || failed.Code != skill.AgentInvalidTask || o != nil {

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"openskill/sdk/skill"
@@ -28,13 +27,5 @@ type Approval struct {
 
 // Approval gives one, to those who may decide about it.
 func (c *Client) Approval(ctx context.Context, id string) (*Approval, error) {
-	part, err := segment("approval id", id)
-	if err != nil {
-		return nil, err
-	}
-	a := &Approval{}
-	if err := c.call(ctx, http.MethodGet, "/approvals/"+part, nil, a); err != nil {
-		return nil, err
-	}
-	return a, nil
+	return one[Approval](ctx, c, "/approvals/", "approval id", id)
 }

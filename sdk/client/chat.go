@@ -127,11 +127,7 @@ const (
 
 // Chat sends a message and waits for the whole answer.
 func (c *Client) Chat(ctx context.Context, r ChatRequest) (*ChatAnswer, error) {
-	a := &ChatAnswer{}
-	if err := c.call(ctx, http.MethodPost, chatPath, r, a); err != nil {
-		return nil, err
-	}
-	return a, nil
+	return get[ChatAnswer](ctx, c, http.MethodPost, chatPath, r)
 }
 
 // ChatStream sends a message and gives what happens as it happens. Nothing is sent before
@@ -151,11 +147,7 @@ func (c *Client) Approve(ctx context.Context, conversation string, d Decision) (
 	if err != nil {
 		return nil, err
 	}
-	a := &ChatAnswer{}
-	if err := c.call(ctx, http.MethodPost, path, d, a); err != nil {
-		return nil, err
-	}
-	return a, nil
+	return get[ChatAnswer](ctx, c, http.MethodPost, path, d)
 }
 
 // ApproveStream is Approve, and gives what happens as [Client.ChatStream] does.
@@ -222,15 +214,7 @@ func (c *Client) Conversations(ctx context.Context) iter.Seq2[*ConversationSumma
 
 // Conversation reads one.
 func (c *Client) Conversation(ctx context.Context, id string) (*Conversation, error) {
-	part, err := segment("conversation id", id)
-	if err != nil {
-		return nil, err
-	}
-	v := &Conversation{}
-	if err := c.call(ctx, http.MethodGet, conversationsPath+"/"+part, nil, v); err != nil {
-		return nil, err
-	}
-	return v, nil
+	return one[Conversation](ctx, c, conversationsPath+"/", "conversation id", id)
 }
 
 // DeleteConversation removes one with its messages. The records of its calls stay.

@@ -73,18 +73,9 @@ func New(baseURL string, o *Options) (*Client, error) {
 	if strings.ContainsFunc(o.Key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return nil, errors.New("client: invalid characters in the API key; remove a line end at its end")
 	}
-	c := &Client{base: base, key: o.Key, userAgent: o.UserAgent, maxAnswer: o.MaxAnswer, maxEvent: o.MaxEvent, http: &http.Client{}, retries: max(o.Retries, 0), sleep: sleep}
-	if o.Retries == 0 {
-		c.retries = 2
-	}
-	if c.userAgent == "" {
-		c.userAgent = "openskill-client"
-	}
-	if c.maxAnswer <= 0 {
-		c.maxAnswer = 64 << 20
-	}
-	if c.maxEvent <= 0 {
-		c.maxEvent = 16 << 20
+	c := &Client{
+		base: base, key: o.Key, http: &http.Client{}, sleep: sleep, userAgent: cmp.Or(o.UserAgent, "openskill-client"),
+		maxAnswer: cmp.Or(max(o.MaxAnswer, 0), 64<<20), maxEvent: cmp.Or(max(o.MaxEvent, 0), 16<<20), retries: max(cmp.Or(o.Retries, 2), 0),
 	}
 	if o.HTTP != nil {
 		*c.http = *o.HTTP
@@ -212,6 +203,15 @@ func get[T any](ctx context.Context, c *Client, method, path string, in any) (*T
 	return out, nil
 }
 
+// one reads what the API has of this id or name below a path.
+func one[T any](ctx context.Context, c *Client, path, what, id string) (*T, error) {
+	part, err := segment(what, id)
+	if err != nil {
+		return nil, err
+	}
+	return get[T](ctx, c, http.MethodGet, path+part, nil)
+}
+
 // body reads an answer up to the most that is read.
 func (c *Client) body(res *http.Response) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(res.Body, c.maxAnswer+1))
@@ -234,12 +234,6 @@ func unmarshal(res *http.Response, b []byte, out any) error {
 
 var errEndless = errors.New("client: the list does not end: the server repeated a cursor")
 
-// page is one of a list.
-type page[T any] struct {
-	Data []T     `json:"data"`
-	Next *string `json:"next"`
-}
-
 // all goes through the pages of a list, which are asked for as they are needed. After an
 // error there is nothing more.
 func all[T any](ctx context.Context, c *Client, path string, query url.Values) iter.Seq2[*T, error] {
@@ -253,7 +247,7 @@ func all[T any](ctx context.Context, c *Client, path string, query url.Values) i
 			if cursor != "" {
 				ask += "&cursor=" + url.QueryEscape(cursor)
 			}
-			var p page[T]
+			var p skill.List[T]
 			if err := c.call(ctx, http.MethodGet, ask, nil, &p); err != nil {
 				yield(nil, err)
 				return

@@ -400,7 +400,7 @@ func TestReads(t *testing.T) {
 	if e, err := c.Execution(ctx, "e-1"); err != nil || e.Error.Code != skill.Trap || e.FinishedAt.Year() != 2026 || e.Input.Bytes != 3 {
 		t.Error(e, err)
 	}
-	if s, err := c.Session(ctx, "s-1"); err != nil || s.Iterations[0].Skill != "echo" || s.Iterations[0].DurationMS != nil {
+	if s, err := c.Session(ctx, "s-1"); err != nil || s.Iterations[0].SkillName != "echo" || s.Iterations[0].DurationMS != nil {
 		t.Error(s, err)
 	}
 	if s, err := c.Session(ctx, "s-2"); err == nil {

@@ -82,11 +82,7 @@ func (c *Client) Skill(ctx context.Context, id skill.ID) (*skill.Descriptor, err
 	if _, err := skill.ParseID(string(id)); err != nil {
 		return nil, err
 	}
-	d := &skill.Descriptor{}
-	if err := c.call(ctx, http.MethodGet, "/skills/"+string(id), nil, d); err != nil {
-		return nil, err
-	}
-	return d, nil
+	return get[skill.Descriptor](ctx, c, http.MethodGet, "/skills/"+string(id), nil)
 }
 
 // Tools gives what models may call, in the words of a vendor: openai, anthropic or mcp. It asks
@@ -156,18 +152,15 @@ func (c *Client) AgentSkills(ctx context.Context) iter.Seq2[*skill.AgentSkill, e
 
 // AgentSkill gives one Agent Skill, and the text of its SKILL.md.
 func (c *Client) AgentSkill(ctx context.Context, name string) (*skill.AgentSkill, string, error) {
-	part, err := segment("Agent Skill name", name)
-	if err != nil {
-		return nil, "", err
-	}
-	var out struct {
+	type full struct {
 		skill.AgentSkill
 		Content string `json:"content"`
 	}
-	if err := c.call(ctx, http.MethodGet, "/agent-skills/"+part, nil, &out); err != nil {
+	found, err := one[full](ctx, c, "/agent-skills/", "Agent Skill name", name)
+	if err != nil {
 		return nil, "", err
 	}
-	return &out.AgentSkill, out.Content, nil
+	return &found.AgentSkill, found.Content, nil
 }
 
 // ScriptOptions are what a call of a script may say; the zero value says nothing.
@@ -239,13 +232,5 @@ type Payload struct {
 
 // Execution gives the record of a call.
 func (c *Client) Execution(ctx context.Context, id string) (*Execution, error) {
-	part, err := segment("execution id", id)
-	if err != nil {
-		return nil, err
-	}
-	e := &Execution{}
-	if err := c.call(ctx, http.MethodGet, "/executions/"+part, nil, e); err != nil {
-		return nil, err
-	}
-	return e, nil
+	return one[Execution](ctx, c, "/executions/", "execution id", id)
 }

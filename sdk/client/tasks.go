@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"time"
 
 	"openskill/sdk/skill"
 )
@@ -38,9 +37,7 @@ type Outcome struct {
 // Execute gives a task to the host's agent and waits for it. Where the answer is a failure
 // with something reached before it, both are given.
 func (c *Client) Execute(ctx context.Context, t Task) (*Outcome, error) {
-	var out struct {
-		Data *Outcome `json:"data"`
-	}
+	var out skill.Envelope[*Outcome]
 	err := c.call(ctx, http.MethodPost, "/api/agent/execute", t, &out)
 	var e *Error
 	if errors.As(err, &e) {
@@ -55,40 +52,10 @@ func (c *Client) Execute(ctx context.Context, t Task) (*Outcome, error) {
 	return out.Data, err
 }
 
-// Session is a run of an agent: a task, or a conversation.
-type Session struct {
-	ID            string      `json:"session_id"`
-	PrincipalID   string      `json:"principal_id"`
-	PrincipalType string      `json:"principal_type"`
-	Status        string      `json:"status"` // running, completed, terminated, timeout or failed
-	Iterations    []Iteration `json:"iterations"`
-	TotalTokens   int         `json:"total_token_usage"`
-	TotalDuration int64       `json:"total_duration_ms"`
-	CreatedAt     time.Time   `json:"created_at"`
-}
-
-// Iteration is one call of a skill in a [Session].
-type Iteration struct {
-	Index      int             `json:"index"`
-	Skill      string          `json:"skill_name"`
-	Input      json.RawMessage `json:"input_params"` // null where records keep none, as the output
-	Output     json.RawMessage `json:"output_result"`
-	Status     string          `json:"status"`
-	Tokens     int             `json:"token_usage"`
-	DurationMS *int64          `json:"duration_ms"` // nil while it runs
-	CreatedAt  time.Time       `json:"created_at"`
-}
-
 // Session gives a run of an agent with its calls.
-func (c *Client) Session(ctx context.Context, id string) (*Session, error) {
-	part, err := segment("session id", id)
+func (c *Client) Session(ctx context.Context, id string) (*skill.AgentSession, error) {
+	out, err := one[skill.Envelope[*skill.AgentSession]](ctx, c, "/api/agent/executions/", "session id", id)
 	if err != nil {
-		return nil, err
-	}
-	var out struct {
-		Data *Session `json:"data"`
-	}
-	if err := c.call(ctx, http.MethodGet, "/api/agent/executions/"+part, nil, &out); err != nil {
 		return nil, err
 	}
 	if out.Data == nil {

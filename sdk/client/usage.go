@@ -15,9 +15,5 @@ func (c *Client) Usage(ctx context.Context, tenant string) (*skill.TenantUsage, 
 	if tenant != "" {
 		path += "?tenant=" + url.QueryEscape(tenant)
 	}
-	u := &skill.TenantUsage{}
-	if err := c.call(ctx, http.MethodGet, path, nil, u); err != nil {
-		return nil, err
-	}
-	return u, nil
+	return get[skill.TenantUsage](ctx, c, http.MethodGet, path, nil)
 }
