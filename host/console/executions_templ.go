@@ -543,7 +543,7 @@ func executionRow(e *execution) templ.Component {
 	})
 }
 
-func liveRow(c *recent.Call) templ.Component {
+func liveRow(c *records.EndedCall) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
