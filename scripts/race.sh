@@ -16,7 +16,7 @@ status=0
 
 # A package whose code starts goroutines or holds locks belongs into this list, and a
 # test in it that only compiles and runs one guest is skipped by testing.Short.
-race="./cmd/openskill/internal/watch ./host/app ./host/records ./host/identity ./host/console ./host/records ./host/dispatch ./host/workers/egress ./host/records ./host/agent/... ./host/api/... ./host/agent/llm/... ./host/app/metrics ./host/catalogue ./host/dispatch/quota ./host/dispatch ./host/app/selftest
+race="./cmd/openskill/internal/watch ./host/app ./host/records ./host/identity ./host/console ./host/records ./host/dispatch ./host/workers/egress ./host/records ./host/agent/... ./host/api/... ./host/agent/llm/... ./host/app/metrics ./host/catalogue ./host/dispatch/quota ./host/dispatch ./host/selftest
 	./host/admission/share/... ./host/internal/tracing/... ./host/admission ./host/workers ./plugins/all ./plugins/cli ./plugins/extism ./plugins/javascript ./plugins/python ./plugins/remote
 	./plugins/wasi/... ./sdk/client ./wasm"
 began=$(date +%s)

@@ -20,7 +20,7 @@ import (
 
 	"openskill/examples/hostile"
 	"openskill/host/app/hosttest"
-	"openskill/host/app/selftest"
+	"openskill/host/selftest"
 	"openskill/sdk/skill"
 )
 

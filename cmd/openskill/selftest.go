@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/app"
-	"openskill/host/app/selftest"
+	"openskill/host/selftest"
 	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )

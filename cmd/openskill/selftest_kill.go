@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"openskill/examples/hostile"
-	"openskill/host/app/selftest"
+	"openskill/host/selftest"
 	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )

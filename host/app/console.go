@@ -7,7 +7,7 @@ import (
 
 	"openskill/host/api"
 	"openskill/host/app/config"
-	"openskill/host/app/selftest"
+	"openskill/host/selftest"
 	"openskill/host/console"
 	"openskill/host/dispatch"
 	"openskill/host/identity"

@@ -22,7 +22,7 @@ import (
 	"openskill/examples/hostile"
 	"openskill/host/api"
 	"openskill/host/app/config"
-	"openskill/host/app/selftest"
+	"openskill/host/selftest"
 	"openskill/sdk/skill"
 )
 
