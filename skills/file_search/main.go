@@ -44,7 +44,7 @@ func main() {
 	os.Exit(guest.Serve(os.Stdin, os.Stdout, run))
 }
 
-func rehearsal(guest.Input) (any, error) {
+func rehearsal(*guest.Input) (any, error) {
 	return Result{Matches: []Match{{Path: "./data/x", LineNo: 1, Snippet: "…"}}, Skipped: map[string]int{link: 1}}, nil
 }
 
@@ -62,34 +62,17 @@ type Result struct {
 	Truncated bool           `json:"truncated"`
 }
 
-func run(in guest.Input) (any, error) {
-	if err := in.Only("", "", "query", "root_dir", "glob", "limit"); err != nil {
-		return nil, err
-	}
-	query, err := in.String("query", "", 1, 1000)
-	if err != nil {
-		return nil, err
-	}
+func run(in *guest.Input) (any, error) {
+	in.Only("query", "root_dir", "glob", "limit")
+	query := in.String("query", 1, 1000)
 	if strings.ContainsAny(query, "\r\n") {
-		return nil, guest.Invalid("query", "line_break", "query: must be text of one line, because lines are searched one by one")
+		in.Fail(guest.Invalid("query", "line_break", "query: must be text of one line, because lines are searched one by one"))
 	}
-	root, err := in.String("root_dir", "./data", 0, guest.MaxPath)
-	if err != nil {
-		return nil, err
-	}
-	if root, err = guest.DataPath("root_dir", root); err != nil {
-		return nil, err
-	}
-	pattern, err := in.String("glob", "**/*", 1, 200)
-	if err != nil {
-		return nil, err
-	}
-	glob, err := parseGlob(pattern)
-	if err != nil {
-		return nil, err
-	}
-	limit, err := in.Integer("limit", 20, 1, 1000)
-	if err != nil {
+	root := in.Path("root_dir", "./data")
+	glob, err := parseGlob(in.String("glob", 1, 200, "**/*"))
+	in.Fail(err)
+	limit := in.Integer("limit", 20, 1, 1000)
+	if err := in.Err(); err != nil {
 		return nil, err
 	}
 

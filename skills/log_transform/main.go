@@ -32,7 +32,7 @@ func main() {
 }
 
 // rehearsal makes records of lines of its own.
-func rehearsal(guest.Input) (any, error) {
+func rehearsal(*guest.Input) (any, error) {
 	const sample = "2026-01-02T03:04:05.678Z ERROR [worker-1] the first: a line of some length, code=1\n" +
 		"02/Jan/2026:03:04:05 +0000 WARN the second\n"
 	l := lines{data: []byte(strings.Repeat(sample, 8))}
@@ -76,35 +76,18 @@ type parser interface {
 	record(line string, number int) (rec []byte, why string, err error)
 }
 
-func run(in guest.Input) (any, error) {
-	if err := in.Only("", "", "input_path", "format", "output", "rules", "limit"); err != nil {
-		return nil, err
-	}
-	file, err := in.String("input_path", "", 0, guest.MaxPath)
-	if err != nil {
-		return nil, err
-	}
-	if file, err = guest.DataPath("input_path", file); err != nil {
-		return nil, err
-	}
-	format, err := in.Choice("format", formatOf(baseName(file)), "text", "jsonl", "csv")
-	if err != nil {
-		return nil, err
-	}
-	output, err := in.Choice("output", "stdout", "stdout", "file")
-	if err != nil {
-		return nil, err
-	}
-	r, err := readRules(in)
-	if err != nil {
-		return nil, err
-	}
+func run(in *guest.Input) (any, error) {
+	in.Only("input_path", "format", "output", "rules", "limit")
+	file := in.Path("input_path")
+	format := in.Choice("format", formatOf(baseName(file)), "text", "jsonl", "csv")
+	output := in.Choice("output", "stdout", "stdout", "file")
+	r := readRules(in)
 	most, size := 200, maxStdout
 	if output == "file" {
 		most, size = unlimited, maxOutput
 	}
-	limit, err := in.Integer("limit", most, 1, 10_000)
-	if err != nil {
+	limit := in.Integer("limit", most, 1, 10_000)
+	if err := in.Err(); err != nil {
 		return nil, err
 	}
 

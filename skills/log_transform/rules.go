@@ -1,9 +1,10 @@
 package main
 
 import (
-	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"unicode/utf8"
 
 	"openskill/skills/internal/guest"
 )
@@ -24,60 +25,32 @@ func (r rules) level(name string) string {
 	return name
 }
 
-func readRules(in guest.Input) (rules, error) {
-	var r rules
-	raw, ok := in["rules"]
-	if !ok {
-		return r, nil
-	}
-	given, err := guest.Object(raw, "rules", " of timestamp_regex and level_map, both optional")
-	if err != nil {
-		return r, err
-	}
-	if err := given.Only("rules.", " in rules", "timestamp_regex", "level_map"); err != nil {
-		return r, err
-	}
-	if raw, ok := given["timestamp_regex"]; ok {
-		const field = "rules.timestamp_regex"
-		pattern, err := guest.String(raw, field, 1, 200)
-		if err != nil {
-			return r, err
-		}
+func readRules(in *guest.Input) (r rules) {
+	given := in.Object("rules", " of timestamp_regex and level_map, both optional")
+	given.Only("timestamp_regex", "level_map")
+	if pattern := given.String("timestamp_regex", 1, 200, ""); pattern != "" {
 		goPattern, problem := translate(pattern)
 		if problem == "" {
+			var err error
 			if r.timestamp, err = regexp.Compile(goPattern); err != nil {
 				problem = "is not a regular expression"
 			}
 		}
 		if problem != "" {
-			return r, guest.Invalid(field, "pattern", field+": "+problem)
+			in.Fail(guest.Invalid("rules.timestamp_regex", "pattern", "rules.timestamp_regex: "+problem))
 		}
 	}
-	if raw, ok := given["level_map"]; ok {
-		const field = "rules.level_map"
-		levels, err := guest.Object(raw, field, " of level names to level names")
-		if err != nil {
-			return r, err
-		}
-		if len(levels) > 50 {
-			return r, guest.Invalid(field, "length", field+": must hold at most 50 levels")
-		}
-		r.levels = map[string]string{}
-		names := make([]string, 0, len(levels))
-		for name := range levels {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			to, err := guest.String(levels[name], field, 1, 40)
-			if err != nil {
-				return r, err
-			}
-			if n := len([]rune(name)); n < 1 || n > 40 {
-				return r, guest.Invalid(field, "length", fmt.Sprintf("%s: the names of levels must be 1 to 40 characters long", field))
-			}
-			r.levels[name] = to
+	const field = "rules.level_map"
+	levels := given.Object("level_map", " of level names to level names").Fields
+	if len(levels) > 50 {
+		in.Fail(guest.Invalid(field, "length", field+": must hold at most 50 levels"))
+	}
+	r.levels = make(map[string]string, len(levels))
+	for _, name := range slices.Sorted(maps.Keys(levels)) {
+		r.levels[name] = in.StringOf(levels[name], field, 1, 40)
+		if n := utf8.RuneCountInString(name); n < 1 || n > 40 {
+			in.Fail(guest.Invalid(field, "length", field+": the names of levels must be 1 to 40 characters long"))
 		}
 	}
-	return r, nil
+	return r
 }

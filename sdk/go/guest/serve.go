@@ -7,8 +7,13 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"runtime"
 	"runtime/debug"
 )
+
+// root is before data and work. In a WASI module Go takes the first preopened folder for the
+// working folder, so a relative path would begin somewhere else with every host.
+var root = map[bool]string{true: "/", false: "."}[runtime.GOOS == "wasip1"]
 
 // Streams are where a call comes from and where its answer goes, for tests of skills.
 type Streams struct {

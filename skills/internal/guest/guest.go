@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -55,7 +56,7 @@ type problem struct {
 
 // Serve reads one call from r, gives its input to run, writes the answer to w
 // and returns the exit code: 0 for success, 1 for a failure.
-func Serve(r io.Reader, w io.Writer, run func(Input) (any, error)) int {
+func Serve(r io.Reader, w io.Writer, run func(*Input) (any, error)) int {
 	var a answer
 	in, err := readCall(r)
 	if err == nil {
@@ -86,14 +87,29 @@ func Serve(r io.Reader, w io.Writer, run func(Input) (any, error)) int {
 // starts a skill once for all its calls keeps what that made: what Go's runtime and
 // packages make at their first use, such as encoding/json of each type, is then not
 // made anew in each call. run must not depend on its input, nor on the time.
-func Rehearse(run func(Input) (any, error)) {
+func Rehearse(run func(*Input) (any, error)) {
 	_ = Serve(strings.NewReader(`{"input":{"path":"./data/x","limit":1}}`), io.Discard, run) // what it says is nobody's
 }
 
-// Input is the value of "input", one raw JSON value a field.
-type Input map[string]json.RawMessage
+// Input is an object of a call, one raw JSON value a field. Its readers keep the first
+// mistake of the call, which Err gives; what they return after one is of no use.
+type Input struct {
+	Fields map[string]json.RawMessage
+	within string // before the names of its fields: "", or the object's own name and a dot
+	first  *error
+}
 
-func readCall(r io.Reader) (Input, error) {
+// Err is the first mistake, or nil.
+func (in *Input) Err() error { return *in.first }
+
+// Fail notes a mistake, if err is one and none came before it.
+func (in *Input) Fail(err error) {
+	if *in.first == nil {
+		*in.first = err
+	}
+}
+
+func readCall(r io.Reader) (*Input, error) {
 	malformed := &Fault{
 		Code: InvalidArgument, Reason: "malformed",
 		Message: `standard input must be one JSON object in UTF-8: {"input": {…}}`,
@@ -110,16 +126,27 @@ func readCall(r io.Reader) (Input, error) {
 	if call["input"] == nil {
 		return nil, Invalid("input", "missing", "input: required, an object")
 	}
-	return Object(call["input"], "input", "")
+	var none error
+	in := &Input{first: &none}
+	in.Fields = in.object(call["input"], "input", "")
+	return in, in.Err()
 }
 
-// Object reads raw as a JSON object; shape, if not "", is shown in the message.
-func Object(raw json.RawMessage, field, shape string) (Input, error) {
-	var in Input
-	if raw[0] != '{' || json.Unmarshal(raw, &in) != nil {
-		return nil, Invalid(field, "type", field+": must be an object"+shape)
+// Object is an object field, without fields when it is absent; shape is shown in the
+// message about what is none.
+func (in *Input) Object(name, shape string) *Input {
+	inner := &Input{within: in.within + name + ".", first: in.first}
+	if raw, ok := in.Fields[name]; ok {
+		inner.Fields = in.object(raw, in.within+name, shape)
 	}
-	return in, nil
+	return inner
+}
+
+func (in *Input) object(raw json.RawMessage, field, shape string) (fields map[string]json.RawMessage) {
+	if raw[0] != '{' || json.Unmarshal(raw, &fields) != nil {
+		in.Fail(Invalid(field, "type", field+": must be an object"+shape))
+	}
+	return fields
 }
 
 // Text reports whether JSON bytes hold text only: UTF-8, and no half of a
@@ -162,68 +189,63 @@ func escape(raw []byte, i int) int64 {
 	return int64(n)
 }
 
-// Only refuses every field that is not one of names. prefix is put before the
-// field's name in the details, where says in the message which object is meant.
-func (in Input) Only(prefix, where string, names ...string) error {
-	unknown := ""
-	for name := range in {
-		if !slices.Contains(names, name) && (unknown == "" || name < unknown) {
-			unknown = name
+// Only refuses every field that is not one of names.
+func (in *Input) Only(names ...string) {
+	where := ""
+	if in.within != "" {
+		where = " in " + strings.TrimSuffix(in.within, ".")
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.Fields)) {
+		if !slices.Contains(names, name) {
+			in.Fail(Invalid(in.within+head(name, 64), "unknown", "unknown field; accepted"+where+": "+strings.Join(names, ", ")))
 		}
 	}
-	if _, blank := in[""]; unknown == "" && !blank {
-		return nil
-	}
-	return Invalid(prefix+head(unknown, 64), "unknown", "unknown field; accepted"+where+": "+strings.Join(names, ", "))
 }
 
-// String is a string field of lo to hi characters; fallback is its value when
-// it is absent, "" makes it required.
-func (in Input) String(name, fallback string, lo, hi int) (string, error) {
-	raw, ok := in[name]
-	if !ok {
-		if fallback == "" {
-			return "", Invalid(name, "missing", name+": required, a string")
-		}
-		return fallback, nil
+// String is a string field of lo to hi characters; without a fallback it is required.
+func (in *Input) String(name string, lo, hi int, fallback ...string) string {
+	raw, ok := in.Fields[name]
+	switch {
+	case ok:
+		return in.StringOf(raw, in.within+name, lo, hi)
+	case fallback == nil:
+		in.Fail(Invalid(name, "missing", name+": required, a string"))
+		return ""
 	}
-	return String(raw, name, lo, hi)
+	return fallback[0]
 }
 
-// String reads raw as a JSON string of lo to hi characters.
-func String(raw json.RawMessage, field string, lo, hi int) (string, error) {
+// StringOf reads raw as a JSON string of lo to hi characters.
+func (in *Input) StringOf(raw json.RawMessage, field string, lo, hi int) string {
 	var s string
 	if raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return "", Invalid(field, "type", field+": must be a string")
+		in.Fail(Invalid(field, "type", field+": must be a string"))
+	} else if n := utf8.RuneCountInString(s); n < lo || n > hi {
+		in.Fail(Invalid(field, "length", fmt.Sprintf("%s: must be %d to %d characters long", field, lo, hi)))
+	} else {
+		return s
 	}
-	if n := utf8.RuneCountInString(s); n < lo || n > hi {
-		return "", Invalid(field, "length", fmt.Sprintf("%s: must be %d to %d characters long", field, lo, hi))
-	}
-	return s, nil
+	return ""
 }
 
-// Choice is a string field that must be one of accepted; absent is the value
-// when it is absent.
-func (in Input) Choice(name, absent string, accepted ...string) (string, error) {
-	raw, ok := in[name]
-	if !ok {
-		return absent, nil
+// Choice is a string field that must be one of accepted; absent is the value when it is
+// absent.
+func (in *Input) Choice(name, absent string, accepted ...string) string {
+	if _, ok := in.Fields[name]; !ok {
+		return absent
 	}
-	var s string
-	if raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return "", Invalid(name, "type", name+": must be a string")
-	}
+	s := in.String(name, 0, math.MaxInt)
 	if !slices.Contains(accepted, s) {
-		return "", Invalid(name, "unsupported", name+": must be one of "+strings.Join(accepted, ", "))
+		in.Fail(Invalid(name, "unsupported", name+": must be one of "+strings.Join(accepted, ", ")))
 	}
-	return s, nil
+	return s
 }
 
 // Integer is an integer field from lo to hi; 5.0 is the integer 5, as in JSON Schema.
-func (in Input) Integer(name string, fallback, lo, hi int) (int, error) {
-	raw, ok := in[name]
+func (in *Input) Integer(name string, fallback, lo, hi int) int {
+	raw, ok := in.Fields[name]
 	if !ok {
-		return fallback, nil
+		return fallback
 	}
 	reason := "type"
 	var n json.Number
@@ -234,10 +256,11 @@ func (in Input) Integer(name string, fallback, lo, hi int) (int, error) {
 		case f < float64(lo) || f > float64(hi):
 			reason = "range"
 		default:
-			return int(f), nil
+			return int(f)
 		}
 	}
-	return 0, Invalid(name, reason, fmt.Sprintf("%s: must be an integer from %d to %d", name, lo, hi))
+	in.Fail(Invalid(name, reason, fmt.Sprintf("%s: must be an integer from %d to %d", name, lo, hi)))
+	return 0
 }
 
 // head is the first n characters of s.

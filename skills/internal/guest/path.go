@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 )
@@ -15,9 +16,20 @@ const MaxPath = 1024
 // has no name for it that exists on every system.
 const errNotCapable = syscall.Errno(76)
 
-// DataPath checks a path that a caller gave, before anything is opened, and
-// returns it as data or data/a/b.
-func DataPath(field, path string) (string, error) {
+// Root is put before data/… and work/… to open a file. In a WASI module Go takes
+// the first preopened folder for the working directory unless PWD says otherwise,
+// so a relative path would begin somewhere else with every host.
+var Root = map[bool]string{true: "/", false: "./"}[runtime.GOOS == "wasip1"]
+
+// Path is a string field with a path below ./data, as data or data/a/b. It is checked
+// before anything is opened.
+func (in *Input) Path(name string, fallback ...string) string {
+	path, err := dataPath(name, in.String(name, 0, MaxPath, fallback...))
+	in.Fail(err)
+	return path
+}
+
+func dataPath(field, path string) (string, error) {
 	forbidden := &Fault{
 		Code: ForbiddenPath, Field: field, Reason: "outside_data",
 		Message: field + ": must be a relative path in ./data, without .. and backslashes, as ./data/docs",
