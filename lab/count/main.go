@@ -24,7 +24,7 @@ const (
 	product part = iota // host, wasm, plugins, cmd
 	kit                 // sdk, skills
 	tests               // _test.go, testdata, packages named ...test
-	lab                 // lab, scripts, examples
+	lab                 // lab, scripts, examples, also those of the SDKs
 	generated
 )
 
@@ -104,7 +104,7 @@ func partOf(name string, text []byte) part {
 	switch {
 	case marked.Match(text):
 		return generated
-	case room == "lab" || room == "scripts" || room == "examples":
+	case room == "lab" || room == "scripts" || room == "examples" || strings.HasPrefix(name, "sdk/go/examples/"):
 		return lab
 	case strings.HasSuffix(name, "_test.go") || strings.Contains(name, "/testdata/") || supports(folder):
 		return tests

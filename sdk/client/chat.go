@@ -109,15 +109,15 @@ const (
 
 // Event is something that happened in a turn. What its kind does not name is nil or "".
 type Event struct {
-	Kind         EventKind
-	Conversation string
-	TraceID      string
-	Text         string // a part of the answer; the parts make it up
-	Tool         *ToolCall
-	Result       string // the beginning of what a call that succeeded gave; "" where the host does not say
-	Approval     *Awaited
-	Usage        *Usage
-	Answer       *ChatAnswer
+	Kind         EventKind   `json:"-"`
+	Conversation string      `json:"conversation_id"`
+	TraceID      string      `json:"trace_id"`
+	Text         string      `json:"text"` // a part of the answer; the parts make it up
+	Tool         *ToolCall   `json:"-"`
+	Result       string      `json:"result"` // the beginning of what a call that succeeded gave; "" where the host does not say
+	Approval     *Awaited    `json:"-"`
+	Usage        *Usage      `json:"-"`
+	Answer       *ChatAnswer `json:"-"`
 }
 
 const (
@@ -262,15 +262,8 @@ func eventOf(raw sse.Event, trace string) (e Event, known bool, err error) {
 	e.Kind = EventKind(raw.Name)
 	var into any
 	switch e.Kind {
-	case EventStart:
-		into = &struct {
-			Conversation *string `json:"conversation_id"`
-			TraceID      *string `json:"trace_id"`
-		}{&e.Conversation, &e.TraceID}
-	case EventText:
-		into = &struct {
-			Text *string `json:"text"`
-		}{&e.Text}
+	case EventStart, EventText:
+		into = &e
 	case EventToolGo, EventToolEnd:
 		into = &struct {
 			*ToolCall

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -36,15 +37,12 @@ const maxMessage = 1024
 
 // newError makes an Error of what a host said.
 func newError(status int, e *skill.ResultError, trace string) *Error {
-	out := &Error{Status: status, Code: e.Code, Message: skill.CleanText(e.Message, maxMessage), Details: e.Details}
-	if out.Status == 0 {
-		out.Status = e.Status
+	out := &Error{
+		Status: cmp.Or(status, e.Status), Code: e.Code, Details: e.Details,
+		Message: cmp.Or(skill.CleanText(e.Message, maxMessage), "the server gave no reason"),
 	}
 	if !plainCode(string(e.Code)) {
 		out.Code = ""
-	}
-	if out.Message == "" {
-		out.Message = "the server gave no reason"
 	}
 	if skill.ValidTraceID(trace) {
 		out.TraceID = trace
@@ -89,13 +87,7 @@ func refusal(res *http.Response, b []byte) *Error {
 		kind := skill.CleanText(res.Header.Get("Content-Type"), 60)
 		return &Error{Status: res.StatusCode, Message: fmt.Sprintf("the response (%s) is not from openSkill; check proxies between client and server", kind)}
 	}
-	trace := res.Header.Get("X-Trace-Id")
-	for _, given := range []string{f.TraceID, f.Meta.RequestID} {
-		if trace == "" {
-			trace = given
-		}
-	}
-	e := newError(res.StatusCode, f.Error, trace)
+	e := newError(res.StatusCode, f.Error, cmp.Or(res.Header.Get("X-Trace-Id"), f.TraceID, f.Meta.RequestID))
 	e.answer = b
 	return e
 }

@@ -47,9 +47,7 @@ func (c *Client) StartWith(ctx context.Context, id skill.ID, input any, o CallOp
 		}
 		return &Run{ID: r.Meta.ExecutionID, c: c, done: r}, nil
 	}
-	var accepted struct {
-		ID string `json:"id"`
-	}
+	var accepted skill.Accepted
 	if err := unmarshal(res, b, &accepted); err != nil {
 		return nil, err
 	}

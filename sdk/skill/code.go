@@ -1,5 +1,7 @@
 package skill
 
+import "maps"
+
 // A Code names one kind of failure. Codes are a contract with callers: the list
 // only ever grows, and a code never changes its meaning or its status.
 type Code string
@@ -100,10 +102,4 @@ func (c Code) Status() int {
 }
 
 // Codes returns every published code with its status, for documents and tests.
-func Codes() map[Code]int {
-	m := make(map[Code]int, len(statuses))
-	for c, s := range statuses {
-		m[c] = s
-	}
-	return m
-}
+func Codes() map[Code]int { return maps.Clone(statuses) }

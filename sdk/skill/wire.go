@@ -115,3 +115,48 @@ type ChatToolStart struct {
 	ID        string          `json:"id"`
 	SkillID   string          `json:"skill_id"`
 }
+
+// VersionState is what is so of one uploaded version.
+type VersionState struct {
+	ID      ID     `json:"id"`
+	Version string `json:"version"`
+	Digest  string `json:"digest"`           // "sha256:" and 64 hex digits
+	State   State  `json:"state"`            // of the version, after what was asked
+	Reason  string `json:"reason,omitempty"` // why it is quarantined
+	Shared  bool   `json:"shared,omitempty"` // approved for all tenants
+}
+
+// UploadResult answers an upload.
+type UploadResult struct {
+	ID      ID              `json:"id"`
+	Version string          `json:"version"`
+	Digest  string          `json:"digest"`
+	State   State           `json:"state"`  // StateDisabled; StateDryRun where nothing was kept
+	Report  json.RawMessage `json:"report"` // of admission: what the skill asks for, and what it gets
+}
+
+// TenantUsage is what a tenant has stored, and what it has used of today's limits.
+type TenantUsage struct {
+	Tenant   string        `json:"tenant"`
+	Stored   []StoredUsage `json:"stored"`
+	Today    []DailyUsage  `json:"today"`
+	ResetsAt time.Time     `json:"resets_at"` // when today ends (UTC)
+}
+
+// StoredUsage is what a tenant has stored of one kind, such as "uploads". A limit is nil
+// where there is none.
+type StoredUsage struct {
+	Kind       string `json:"kind"`
+	Count      int64  `json:"count"`
+	CountLimit *int64 `json:"count_limit"`
+	Bytes      *int64 `json:"bytes"` // nil: they are not counted
+	BytesLimit *int64 `json:"bytes_limit"`
+}
+
+// DailyUsage is what a tenant has used today of one kind: "calls", "fuel",
+// "model_requests", "model_tokens" or "model_cost" (millionths of a US dollar).
+type DailyUsage struct {
+	Kind  string `json:"kind"`
+	Used  int64  `json:"used"`
+	Limit int64  `json:"limit"`
+}

@@ -18,8 +18,6 @@ import (
 // maxDepth is how deep a JSON line may be nested to be a record.
 const maxDepth = 64
 
-func appendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }
-
 func appendOptional(b []byte, s *string) []byte {
 	if s == nil {
 		return append(b, "null"...)

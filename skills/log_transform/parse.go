@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"openskill/skills/internal/guest"
@@ -133,7 +134,7 @@ func (t *textLines) record(line string, number int) ([]byte, string, error) {
 		}
 	}
 	rec := []byte(`{"line_no":`)
-	rec = appendInt(rec, number)
+	rec = strconv.AppendInt(rec, int64(number), 10)
 	rec = appendOptional(append(rec, `,"timestamp":`...), timestamp)
 	rec = appendOptional(append(rec, `,"level":`...), level)
 	rec = appendString(append(rec, `,"message":`...), strings.Join(words, " "))
@@ -186,7 +187,7 @@ type commaLines struct {
 func (c *commaLines) record(line string, _ int) ([]byte, string, error) {
 	fields, ok := splitCommas(line)
 	if c.columns == nil {
-		if !ok || len(fields) > 256 || slices.Contains(fields, "") || len(fields) != len(unique(fields)) {
+		if !ok || len(fields) > 256 || slices.Contains(fields, "") || len(fields) != len(slices.Compact(slices.Sorted(slices.Values(fields)))) {
 			return nil, "", guest.Invalid("format", "header",
 				"format: the file is no CSV that can be read: its first line must name 1 to 256 columns, none empty and none twice")
 		}
@@ -247,10 +248,4 @@ func splitCommas(line string) (fields []string, ok bool) {
 		}
 		line = line[1:]
 	}
-}
-
-func unique(list []string) []string {
-	list = slices.Clone(list)
-	slices.Sort(list)
-	return slices.Compact(list)
 }

@@ -202,16 +202,8 @@ func counts(text string) (most int, endless, ok bool) {
 }
 
 func count(s string) (int, bool) {
-	for _, c := range s {
-		if !digit(c) {
-			return 0, false
-		}
-	}
-	if len(s) > 4 {
-		return 0, false
-	}
-	n, err := strconv.Atoi(s)
-	return n, err == nil && n <= maxRepeat
+	n, err := strconv.ParseUint(s, 10, 16)
+	return int(n), err == nil && len(s) <= 4 && n <= maxRepeat
 }
 
 // Go's \s leaves out the vertical tab, so it is spelled out.

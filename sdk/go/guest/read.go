@@ -20,9 +20,6 @@ func readCall(r io.Reader) (id, trace string, input map[string]any, err error) {
 	if err != nil {
 		return "", "", nil, malformed()
 	}
-	if depth(raw) > maxDepth {
-		return "", "", nil, because(InvalidArgument, "depth", "standard input is nested deeper than 65 levels")
-	}
 	if !json.Valid(raw) || !text(raw) {
 		return "", "", nil, malformed()
 	}
@@ -50,8 +47,9 @@ func readCall(r io.Reader) (id, trace string, input map[string]any, err error) {
 // parser reads text that is known to be JSON. encoding/json takes a key that is there
 // twice, and three times as long for values of any type.
 type parser struct {
-	raw []byte
-	i   int
+	raw   []byte
+	i     int
+	depth int // of what is being read
 }
 
 // next skips space, and what stands between values.
@@ -67,21 +65,18 @@ func (p *parser) next() byte {
 }
 
 func (p *parser) value() (any, error) {
-	switch p.next() {
-	case '{':
-		return p.object()
-	case '[':
-		p.i++
-		list := []any{}
-		for p.next() != ']' {
-			v, err := p.value()
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, v)
+	switch c := p.next(); c {
+	case '{', '[':
+		if p.depth++; p.depth > maxDepth {
+			return nil, because(InvalidArgument, "depth", "standard input is nested deeper than 65 levels")
 		}
-		p.i++
-		return list, nil
+		read := p.object
+		if c == '[' {
+			read = p.list
+		}
+		v, err := read()
+		p.depth--
+		return v, err
 	case '"':
 		return p.text()
 	case 't':
@@ -96,6 +91,20 @@ func (p *parser) value() (any, error) {
 	default:
 		return p.number()
 	}
+}
+
+func (p *parser) list() (any, error) {
+	p.i++
+	list := []any{}
+	for p.next() != ']' {
+		v, err := p.value()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	p.i++
+	return list, nil
 }
 
 func (p *parser) object() (any, error) {
@@ -149,27 +158,6 @@ func (p *parser) number() (any, error) {
 		}
 	}
 	return n, nil
-}
-
-// depth is how deep the brackets of a text nest that need not be JSON.
-func depth(raw []byte) (deepest int) {
-	now := 0
-	for i := 0; i < len(raw); i++ {
-		switch raw[i] {
-		case '"':
-			for i++; i < len(raw) && raw[i] != '"'; i++ {
-				if raw[i] == '\\' {
-					i++
-				}
-			}
-		case '{', '[':
-			now++
-			deepest = max(deepest, now)
-		case '}', ']':
-			now--
-		}
-	}
-	return deepest
 }
 
 // text reports whether JSON holds text only: UTF-8, and no half of a surrogate pair,
