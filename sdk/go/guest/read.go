@@ -20,7 +20,11 @@ func readCall(r io.Reader) (id, trace string, input map[string]any, err error) {
 	if err != nil {
 		return "", "", nil, malformed()
 	}
-	if !json.Valid(raw) || !text(raw) {
+	err = json.Unmarshal(raw, new(json.RawMessage))
+	if err != nil && strings.HasSuffix(err.Error(), "exceeded max depth") { // of encoding/json, far above maxDepth
+		return "", "", nil, tooDeep()
+	}
+	if err != nil || !text(raw) {
 		return "", "", nil, malformed()
 	}
 	p := parser{raw: raw}
@@ -68,7 +72,7 @@ func (p *parser) value() (any, error) {
 	switch c := p.next(); c {
 	case '{', '[':
 		if p.depth++; p.depth > maxDepth {
-			return nil, because(InvalidArgument, "depth", "standard input is nested deeper than 65 levels")
+			return nil, tooDeep()
 		}
 		read := p.object
 		if c == '[' {
@@ -158,6 +162,10 @@ func (p *parser) number() (any, error) {
 		}
 	}
 	return n, nil
+}
+
+func tooDeep() error {
+	return because(InvalidArgument, "depth", "standard input is nested deeper than 65 levels")
 }
 
 // text reports whether JSON holds text only: UTF-8, and no half of a surrogate pair,
