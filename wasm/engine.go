@@ -59,7 +59,6 @@ type Engine struct {
 	modules *otter.Cache[string, *Module]
 	imports map[string]binary.FuncType // by module.name
 	probe   stackProbe
-	maps    codeMaps
 	images  images
 
 	mu     sync.Mutex
@@ -104,9 +103,6 @@ func Open(opts *Options) (*Engine, error) {
 			e.sweepCache(time.Now())
 		}
 		cfg = cfg.WithCompilationCache(c)
-	}
-	if e.o.ShareCode {
-		_ = e.maps.open() // if not, nothing is shared
 	}
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, cfg)
 	if err := e.start(ctx); err != nil {
@@ -220,7 +216,6 @@ func (e *Engine) Close() error {
 	}
 	ctx := context.Background()
 	err := e.runtime.Close(ctx)
-	e.maps.close()
 	for _, m := range open {
 		m.spaces.close()
 	}

@@ -232,17 +232,14 @@ func (e *Engine) compile(digest string, read func() ([]byte, error), o *CompileO
 	if err != nil {
 		return nil, err
 	}
-	var c wazero.CompiledModule
-	err = e.sharing(e.preparedPath(digest, o), func() error {
-		c, err = e.code(p.metered, o.Trusted)
-		return err
-	})
+	c, err := e.code(p.metered, o.Trusted)
 	switch {
 	case err != nil && e.o.CompiledOnly: // its code is missing, or damaged
 		return nil, &NotCompiledError{Digest: digest, Err: err}
 	case err != nil:
 		return nil, err
 	}
+	e.share(e.preparedPath(digest, o), c)
 	t, err := image.New(p.content)
 	if err != nil {
 		_ = c.Close(context.Background())

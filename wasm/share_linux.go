@@ -2,14 +2,14 @@ package wasm
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"reflect"
+	"runtime"
 	"sync"
 	"unsafe"
 
+	"github.com/tetratelabs/wazero"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,177 +20,96 @@ import (
 // own copy, after it has compared them.
 
 // shareFrom is the size in bytes from which code is shared. Tests lower it.
-var shareFrom uintptr = 4 << 20
-
-// codeMaps finds the code of this process.
-type codeMaps struct {
-	mu   sync.Mutex
-	file *os.File // /proc/self/maps, opened before the process may have been closed to itself
-}
-
-// span is a range of addresses.
-type span struct{ from, to uintptr }
-
-func (m *codeMaps) open() error {
-	f, err := os.Open("/proc/self/maps")
-	m.file = f
-	return err
-}
-
-func (m *codeMaps) close() {
-	if m.file != nil {
-		_ = m.file.Close()
-	}
-}
-
-// executable lists the ranges that have code of no file, by address.
-func (m *codeMaps) executable() ([]span, error) {
-	if m.file == nil {
-		return nil, errors.New("wasm: the map of memory is not open")
-	}
-	if _, err := m.file.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(m.file)
-	if err != nil {
-		return nil, err
-	}
-	var all []span
-	for line := range bytes.Lines(text) {
-		var s span
-		var perms string
-		var offset, inode uint64
-		var device string
-		if _, err := fmt.Sscanf(string(line), "%x-%x %s %x %s %d", &s.from, &s.to, &perms, &offset, &device, &inode); err != nil {
-			continue
-		}
-		if perms == "r-xp" && inode == 0 && !bytes.Contains(line, []byte("[")) {
-			all = append(all, s)
-		}
-	}
-	return all, nil
-}
-
-// news gives what is in after and not in before: mappings side by side are told as one.
-func news(before, after []span) []span {
-	var out []span
-	for _, a := range after {
-		rest := []span{a}
-		for _, b := range before {
-			var left []span
-			for _, r := range rest {
-				if b.to <= r.from || r.to <= b.from {
-					left = append(left, r)
-					continue
-				}
-				if r.from < b.from {
-					left = append(left, span{r.from, b.from})
-				}
-				if b.to < r.to {
-					left = append(left, span{b.to, r.to})
-				}
-			}
-			rest = left
-		}
-		out = append(out, rest...)
-	}
-	return out
-}
-
-// at is where s begins. No object of Go's is there, and none is moved there.
-func (s *span) at() unsafe.Pointer {
-	return *(*unsafe.Pointer)(unsafe.Pointer(&s.from)) //nolint:gosec // an address that the kernel told
-}
-
-func (s *span) bytes() []byte {
-	return unsafe.Slice((*byte)(s.at()), s.to-s.from) //nolint:gosec // memory that the kernel told of
-}
+var shareFrom = 4 << 20
 
 // sharedPath is the place of a module's code.
 func (e *Engine) sharedPath(prepared string) string {
 	return filepath.Join(e.o.CacheDir, "pages", filepath.Base(prepared))
 }
 
-// sharing does compile, and then shares the code that it made with other processes:
-// leaves it for them, or takes what is there. What does not work costs memory, and is
-// no error.
-func (e *Engine) sharing(prepared string, compile func() error) error {
+// share shares the code of a module with other processes: leaves it for them, or takes
+// what is there. What does not work costs memory, and is no error.
+func (e *Engine) share(prepared string, c wazero.CompiledModule) {
 	if prepared == "" || !e.o.ShareCode {
-		return compile()
+		return
 	}
-	e.maps.mu.Lock() // one at a time, so that what is new is this module's
-	defer e.maps.mu.Unlock()
-	before, errBefore := e.maps.executable()
-	if err := compile(); err != nil || errBefore != nil {
-		return err
+	code := machineCode(c)
+	if len(code) < shareFrom || len(code) == 0 {
+		return
 	}
-	after, err := e.maps.executable()
-	if err != nil {
+	if e.o.CompiledOnly {
+		takePages(e.sharedPath(prepared), code)
+	} else if os.MkdirAll(filepath.Join(e.o.CacheDir, "pages"), 0o700) == nil {
+		_ = replace(e.sharedPath(prepared), code)
+	}
+	runtime.KeepAlive(c) // its finalizer unmaps the code
+}
+
+// machineCode returns the memory that wazero mapped for the code of a module, in whole
+// pages; nil if this version of wazero keeps it elsewhere. wazero does not export it. To look
+// for new mappings in /proc/self/maps is not enough: the finalizer of another module can unmap
+// its code meanwhile, and the new code may lie in its place, or beside it.
+func machineCode(c wazero.CompiledModule) []byte {
+	v := reflect.ValueOf(c)
+	field := func(name string) {
+		for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
+			v = v.Elem()
+		}
+		if v.Kind() == reflect.Struct {
+			v = v.FieldByName(name)
+		} else {
+			v = reflect.Value{}
+		}
+	}
+	field("module")
+	field("ID")
+	id := v
+	v = reflect.ValueOf(c)
+	field("compiledEngine")
+	engine := v
+	field("mux")
+	if !id.IsValid() || !v.IsValid() || v.Type() != reflect.TypeFor[sync.RWMutex]() || !v.CanAddr() {
 		return nil
 	}
-	for _, s := range news(before, after) {
-		if s.to-s.from < shareFrom {
-			continue
-		}
-		if e.o.CompiledOnly {
-			takePages(e.sharedPath(prepared), s)
-		} else if os.MkdirAll(filepath.Join(e.o.CacheDir, "pages"), 0o700) == nil {
-			_ = replace(e.sharedPath(prepared), s.bytes())
-		}
+	mu := (*sync.RWMutex)(unsafe.Pointer(v.UnsafeAddr())) //nolint:gosec // checked to be one
+	mu.RLock()
+	defer mu.RUnlock()
+	v = engine
+	field("compiledModules")
+	if v.Kind() != reflect.Map || v.Type().Key() != id.Type() {
 		return nil
 	}
-	return nil
+	v = v.MapIndex(id)
+	field("executable")
+	if !v.IsValid() || v.Type() != reflect.TypeFor[[]byte]() {
+		return nil
+	}
+	code := v.Bytes()
+	// The mapping is of whole pages; behind the code it is zero.
+	page := os.Getpagesize()
+	return unsafe.Slice(unsafe.SliceData(code), (len(code)+page-1)/page*page) //nolint:gosec // as mmap rounds up
 }
 
 // takePages puts the pages of a file over code that is the same.
-func takePages(path string, s span) {
+func takePages(path string, code []byte) {
 	f, err := os.Open(path)
 	if err != nil {
 		return
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || info.Size() <= 0 || info.Size()%int64(os.Getpagesize()) != 0 || info.Size() > 1<<30 {
+	if err != nil || info.Size() != int64(len(code)) {
 		return
 	}
 	fd := int(f.Fd())
-	view, err := unix.Mmap(fd, 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
+	view, err := unix.Mmap(fd, 0, len(code), unix.PROT_READ, unix.MAP_PRIVATE)
 	if err != nil {
 		return
 	}
 	defer unix.Munmap(view) //nolint:errcheck // it was only read
-	from, at, n := overlap(view, s.bytes())
-	if n == 0 {
-		return
+	if bytes.Equal(view, code) {
+		// The same bytes at the same address: a guest that runs there does not notice.
+		at := unsafe.Pointer(unsafe.SliceData(code))
+		_, _ = unix.MmapPtr(fd, 0, at, uintptr(len(code)), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_FIXED)
 	}
-	// The same bytes at the same address: who is running there does not notice.
-	to := span{s.from + uintptr(at), 0}
-	_, _ = unix.MmapPtr(fd, int64(from), to.at(), uintptr(n), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_FIXED)
-}
-
-// maxShift is how many pages apart code may lie in two processes: wazero maps what
-// enters the code by itself, before or after it, and with addresses in it.
-const maxShift = 64
-
-// overlap finds the longest run of pages that are the same in file and in code.
-func overlap(file, code []byte) (inFile, inCode, n int) {
-	page := os.Getpagesize()
-	try := func(f, c int) {
-		within := min(len(file)-f, len(code)-c)
-		for start := 0; start < within; {
-			end := start
-			for end < within && bytes.Equal(file[f+end:f+end+page], code[c+end:c+end+page]) {
-				end += page
-			}
-			if end-start > n {
-				inFile, inCode, n = f+start, c+start, end-start
-			}
-			start = end + page
-		}
-	}
-	for shift := 0; shift < maxShift && n < len(code)/2; shift++ {
-		try(shift*page, 0)
-		try(0, shift*page)
-	}
-	return inFile, inCode, n
 }

@@ -1,10 +1,14 @@
 package wasm_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"openskill/wasm"
 	"openskill/wasm/wasmtest"
@@ -82,5 +86,70 @@ func TestSharedCode(t *testing.T) {
 				t.Errorf("%+v, %v", out, err)
 			}
 		})
+	}
+}
+
+// TestSharesCodeInThePlaceOfOther holds that code is found also where it lies in the place of
+// code that a finalizer unmapped while it was loaded.
+func TestSharesCodeInThePlaceOfOther(t *testing.T) {
+	wasm.LowerShareFrom(t, 1)
+	dir := t.TempDir()
+	module := wasmtest.OneLine(200)
+	maker, err := wasm.Open(&wasm.Options{CacheDir: dir, ShareCode: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := maker.Compile(t.Context(), module, nil); err != nil {
+		t.Fatal(err)
+	}
+	e, err := wasm.Open(&wasm.Options{CacheDir: dir, ShareCode: true, CompiledOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	// The cached code is read from a pipe, which waits until the maker's code is unmapped.
+	var path string
+	var code []byte
+	files, _ := filepath.Glob(filepath.Join(dir, "code", "*", "*"))
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b) > len(code) {
+			path, code = f, b
+		}
+	}
+	if err := errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	compiled := make(chan error, 1)
+	go func() {
+		_, err := e.Compile(t.Context(), module, nil)
+		compiled <- err
+	}()
+	pipe, err := os.OpenFile(path, os.O_WRONLY, 0) // waits for the reader
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := mappings()
+	if err := maker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for maker = nil; mappings() >= before; {
+		runtime.GC()
+	}
+	if _, err := pipe.Write(code); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(pipe.Close(), <-compiled); err != nil {
+		t.Fatal(err)
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(maps), filepath.Join(dir, "pages")) {
+		t.Error("the code is not shared")
 	}
 }
