@@ -109,7 +109,7 @@ func takePages(path string, code []byte) {
 	defer unix.Munmap(view) //nolint:errcheck // it was only read
 	if bytes.Equal(view, code) {
 		// The same bytes at the same address: a guest that runs there does not notice.
-		at := unsafe.Pointer(unsafe.SliceData(code))
+		at := unsafe.Pointer(unsafe.SliceData(code)) //nolint:gosec // memory that the caller keeps
 		_, _ = unix.MmapPtr(fd, 0, at, uintptr(len(code)), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_FIXED)
 	}
 }

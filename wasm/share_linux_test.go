@@ -136,8 +136,8 @@ func TestSharesCodeInThePlaceOfOther(t *testing.T) {
 	if err := maker.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for maker = nil; mappings() >= before; {
-		runtime.GC()
+	for mappings() >= before {
+		runtime.GC() // the maker is not used any more
 	}
 	if _, err := pipe.Write(code); err != nil {
 		t.Fatal(err)
