@@ -46,11 +46,15 @@ const (
 	sweepRest   = 10 * time.Second       // until more of them are, where one time was not enough
 
 	longestKey = 400     // bytes of a row's key
-	mostKnown  = 100_000 // limits that a host knows of at once
 	mostBatch  = 256     // calls that are counted together
-	mostSweep  = 5000    // rows that are deleted at once
 	mostFuel   = 1 << 50 // that one call is taken to use at most: no sum of them overflows
 	hundredth  = 100     // the part of what is free that may begin before it is counted
+)
+
+// Tests lower these.
+var (
+	mostKnown = 100_000 // limits that a host knows of at once
+	mostSweep = 5000    // rows that are deleted at once
 )
 
 // Quotas counts calls. It is safe for concurrent use.

@@ -29,7 +29,7 @@ func (l *limit) promised(now time.Time) error {
 
 // tooMany is a call for whose limits there is no room in memory.
 func tooMany() error {
-	return limited(ofPrincipal, concurrentUnit, mostKnown, comeBack, comeBack, "too many callers are active on this host")
+	return limited(ofPrincipal, concurrentUnit, int64(mostKnown), comeBack, comeBack, "too many callers are active on this host")
 }
 
 func limited(what, unit string, most int64, wait, reset time.Duration, format string, args ...any) error {
