@@ -202,12 +202,8 @@ cost_metadata or is_enabled, with commas between them.`,
 		if err != nil {
 			return hostFailed(err)
 		}
-		patch, err := catalogue.ParsePatch(b)
-		if err != nil {
-			return changeFailed(err)
-		}
 		return a.withDefinitions(cmd.Context(), flags, func(all *catalogue.Definitions) error {
-			d, err := all.Update(cmd.Context(), skill.Local(), skill.ID(args[0]), patch)
+			d, err := all.Update(cmd.Context(), skill.Local(), skill.ID(args[0]), b)
 			if err != nil {
 				return ofSkill(args[0], err)
 			}

@@ -7,17 +7,9 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"openskill/host/catalogue"
 	"openskill/sdk/skill"
 )
-
-// Which names the version that something is decided about.
-type Which struct {
-	Tenant  string // whose skill it is, for the operator; "": the caller's own
-	ID      skill.ID
-	Version string // "": what the action means without one
-	Digest  string // that it must have; "": any
-	Reason  string // for the record
-}
 
 // maxTenant, maxReason and maxDigest are how long, in characters, a tenant, a reason and a
 // digest may be.
@@ -27,51 +19,63 @@ const (
 	maxDigest = 71
 )
 
-// deciding answers POST /skills/{id}:{action} for an action on a version.
-func (s *Server) deciding(act func(Uploads, skill.Principal, Which) (skill.VersionState, error)) fiber.Handler {
+// decide answers POST /skills/{id}:{action}: a decision about one of the operator's own skills, or
+// about a version of an upload. Where a tenant is named it is not the operator's.
+func (s *Server) decide(action catalogue.Action) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		which, err := readWhich(c)
+		d, err := readDecision(c)
 		if err != nil {
 			return err
 		}
-		now, err := act(s.opt.Uploads, principalOf(c.Context()), which)
-		return s.json(c, now, err)
+		d.Action = action
+		if own := s.opt.Definitions; own != nil && d.Tenant == "" && (action == catalogue.Enable || action == catalogue.Disable) && own.Has(d.ID) {
+			now, err := own.Decide(c.UserContext(), d)
+			return s.json(c, now, err)
+		}
+		return s.decideUpload(c, d)
 	}
 }
 
-// readWhich reads what a request decides about; a body may be missing.
-func readWhich(c *fiber.Ctx) (which Which, err error) {
-	if which.ID, err = skill.ParseID(c.Params("id")); err != nil {
-		return which, err
+func (s *Server) decideUpload(c *fiber.Ctx, d catalogue.Decision) error {
+	if s.opt.Uploads == nil {
+		return errUploadsOff
+	}
+	now, err := s.opt.Uploads.Decide(d)
+	return s.json(c, now, err)
+}
+
+// readDecision reads what a request decides about; a body may be missing.
+func readDecision(c *fiber.Ctx) (d catalogue.Decision, err error) {
+	d.By = principalOf(c.Context())
+	if d.ID, err = skill.ParseID(c.Params("id")); err != nil {
+		return d, err
 	}
 	if body := bytes.TrimSpace(c.Context().Request.Body()); len(body) > 0 {
 		err = readMembers(body, "", []member{
-			{"version", text(&which.Version, 64)},
-			{"tenant", text(&which.Tenant, maxTenant)},
-			{"digest", text(&which.Digest, maxDigest)},
-			{"reason", text(&which.Reason, maxReason)},
-			{"word", text(&which.Reason, maxReason)}, // its former name, for one release
+			{"version", text(&d.Version, 64)},
+			{"tenant", text(&d.Tenant, maxTenant)},
+			{"digest", text(&d.Digest, maxDigest)},
+			{"reason", text(&d.Reason, maxReason)},
+			{"word", text(&d.Reason, maxReason)}, // its former name, for one release
 		})
 	}
-	return which, err
+	return d, err
 }
 
 // deleteVersion answers DELETE /skills/{id}/versions/{version}.
 func (s *Server) deleteVersion(c *fiber.Ctx) error {
-	id, err := skill.ParseID(c.Params("id"))
-	if err != nil {
+	d := catalogue.Decision{Action: catalogue.Delete, By: principalOf(c.Context())}
+	var err error
+	if d.ID, err = skill.ParseID(c.Params("id")); err != nil {
 		return err
 	}
-	tenant, err := query(c, "tenant", maxTenant)
-	if err != nil {
+	if d.Tenant, err = query(c, "tenant", maxTenant); err != nil {
 		return err
 	}
-	version, err := versionOf(c)
-	if err != nil {
+	if d.Version, err = versionOf(c); err != nil {
 		return err
 	}
-	now, err := s.opt.Uploads.Delete(principalOf(c.Context()), Which{Tenant: tenant, ID: id, Version: version})
-	return s.json(c, now, err)
+	return s.decideUpload(c, d)
 }
 
 // versionOf reads the version that a path names.

@@ -9,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/catalogue"
 	"openskill/sdk/skill"
 )
 
@@ -25,8 +26,8 @@ type Definitions interface {
 	Update(ctx context.Context, p skill.Principal, id skill.ID, change []byte) (skill.Descriptor, error)
 	Delete(ctx context.Context, p skill.Principal, id skill.ID) (skill.VersionState, error)
 
-	Enable(ctx context.Context, p skill.Principal, which Which) (skill.VersionState, error)
-	Disable(ctx context.Context, p skill.Principal, which Which) (skill.VersionState, error)
+	// Decide enables or disables one.
+	Decide(ctx context.Context, d catalogue.Decision) (skill.VersionState, error)
 }
 
 // maxDefinition is the size of a definition, or of a change of one, in bytes.
@@ -116,23 +117,3 @@ func (s *Server) deleteSkill(c *fiber.Ctx) error {
 }
 
 var errDefinitionsOff = &skill.Error{Op: "api.definitions", Code: skill.Forbidden, Message: "changing skills over HTTP is disabled on this host"}
-
-// decidingOwn answers a decision about one of the operator's skills by own, and about
-// all others by uploaded. Where a tenant is named it is not the operator's.
-func (s *Server) decidingOwn(own func(Definitions, context.Context, skill.Principal, Which) (skill.VersionState, error), uploaded fiber.Handler) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		id, err := skill.ParseID(c.Params("id"))
-		if err != nil || s.opt.Definitions == nil || !s.opt.Definitions.Has(id) {
-			return uploaded(c)
-		}
-		which, err := readWhich(c)
-		if err != nil {
-			return err
-		}
-		if which.Tenant != "" {
-			return uploaded(c)
-		}
-		now, err := own(s.opt.Definitions, c.UserContext(), principalOf(c.Context()), which)
-		return s.json(c, now, err)
-	}
-}

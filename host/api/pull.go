@@ -6,6 +6,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"openskill/host/admission"
+	"openskill/host/catalogue"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
@@ -54,13 +56,13 @@ func (s *Server) pull(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	defer parts.close()
+	defer closeParts(&parts)
 	result, err := s.admit(run, caller.Tenant, up, parts, dryRun)
 	if err != nil {
 		return err
 	}
 	if enable {
-		now, err := s.opt.Uploads.Enable(caller, Which{ID: result.ID, Version: result.Version})
+		now, err := s.opt.Uploads.Decide(catalogue.Decision{Action: catalogue.Enable, By: caller, ID: result.ID, Version: result.Version})
 		if err != nil {
 			return err
 		}
@@ -70,17 +72,17 @@ func (s *Server) pull(c *fiber.Ctx) error {
 }
 
 // fetchInLine gets what is pulled if there is a place for one more that comes in.
-func (s *Server) fetchInLine(run context.Context, tenant string, up Upload, reference string) (*Parts, error) {
+func (s *Server) fetchInLine(run context.Context, tenant string, up Upload, reference string) (parts admission.Source, err error) {
 	leave, err := s.receiving.TryEnter(tenant)
 	if err != nil {
-		return nil, tooManyUploads(err)
+		return parts, tooManyUploads(err)
 	}
 	defer leave()
 	limited, cancel := context.WithTimeout(run, s.opt.UploadTimeout)
 	defer cancel()
-	parts, err := up.Fetch(limited, reference)
+	parts, err = up.Fetch(limited, reference)
 	if err != nil && run.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
 		err = &skill.Error{Op: "api.pull", Code: skill.Timeout, Message: "timeout while pulling the skill from the registry; retry", Err: err}
 	}
-	return &parts, err
+	return parts, err
 }

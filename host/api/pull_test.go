@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/host/admission"
 	"openskill/host/api"
 	"openskill/host/api/apitest"
 	"openskill/sdk/skill"
@@ -140,12 +141,12 @@ type slowOne struct {
 	of slowly
 }
 
-func (o slowOne) Fetch(ctx context.Context, reference string) (api.Parts, error) {
+func (o slowOne) Fetch(ctx context.Context, reference string) (admission.Source, error) {
 	o.of.began <- struct{}{}
 	select {
 	case <-o.of.end:
 		return o.Upload.Fetch(ctx, reference)
 	case <-ctx.Done():
-		return api.Parts{}, ctx.Err()
+		return admission.Source{}, ctx.Err()
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"openskill/host/catalogue"
 	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
 )
@@ -114,11 +115,11 @@ func (s *Server) table() []Route {
 		{remove, "/skills/{id}", admin, kindDecide, changes(s.deleteSkill)},
 		// With JSON, POST /skills is a definition of the operator's, whose keeper looks for skills:admin.
 		{post, "/skills", uploader, kindUpload, s.postSkill},
-		{post, "/skills/{id}:enable", uploader, kindDecide, s.decidingOwn(Definitions.Enable, up(s.deciding(Uploads.Enable)))},
-		{post, "/skills/{id}:disable", uploader, kindDecide, s.decidingOwn(Definitions.Disable, up(s.deciding(Uploads.Disable)))},
-		{post, "/skills/{id}:rollback", uploader, kindDecide, up(s.deciding(Uploads.Rollback))},
-		{remove, "/skills/{id}/versions/{version}", uploader, kindDecide, up(s.deleteVersion)},
-		{post, "/skills/{id}:approve", admin, kindDecide, up(s.deciding(Uploads.Approve))},
+		{post, "/skills/{id}:enable", uploader, kindDecide, s.decide(catalogue.Enable)},
+		{post, "/skills/{id}:disable", uploader, kindDecide, s.decide(catalogue.Disable)},
+		{post, "/skills/{id}:rollback", uploader, kindDecide, s.decide(catalogue.Rollback)},
+		{remove, "/skills/{id}/versions/{version}", uploader, kindDecide, s.deleteVersion},
+		{post, "/skills/{id}:approve", admin, kindDecide, s.decide(catalogue.Approve)},
 
 		{get, "/agent-skills", read, kindList, s.listAgentSkills},
 		{get, "/agent-skills/{name}", read, kindList, s.loadAgentSkill},

@@ -14,6 +14,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/admission"
+	"openskill/host/catalogue"
 	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
 )
@@ -24,11 +26,8 @@ type Uploads interface {
 	// Begin makes a place for an upload, before a byte of it is read.
 	Begin(p skill.Principal) (Upload, error)
 
-	Enable(p skill.Principal, which Which) (skill.VersionState, error)
-	Disable(p skill.Principal, which Which) (skill.VersionState, error)
-	Approve(p skill.Principal, which Which) (skill.VersionState, error)
-	Rollback(p skill.Principal, which Which) (skill.VersionState, error)
-	Delete(p skill.Principal, which Which) (skill.VersionState, error)
+	// Decide makes a decision about a version.
+	Decide(d catalogue.Decision) (skill.VersionState, error)
 
 	// Report makes the admission report of a version that the caller finds, anew.
 	Report(ctx context.Context, p skill.Principal, id skill.ID, version string) (*skill.UploadResult, error)
@@ -45,20 +44,17 @@ type Upload interface {
 	Reserve(bytes int64) error
 	// Fetch gets an archive from a registry, instead of a request's body, and verifies who
 	// vouches for it. It reserves what that takes.
-	Fetch(ctx context.Context, reference string) (Parts, error)
+	Fetch(ctx context.Context, reference string) (admission.Source, error)
 	// Admit checks what came in and, unless it is a dry run, keeps it. The error's
 	// Details have the admission report as "report", as far as it came.
-	Admit(ctx context.Context, parts Parts, dryRun bool) (*skill.UploadResult, error)
+	Admit(ctx context.Context, parts admission.Source, dryRun bool) (*skill.UploadResult, error)
 	// Close frees everything; a version that Admit has answered stays.
 	Close() error
 }
 
-// Parts are what was uploaded: Archive, or Module and Manifest.
-type Parts struct {
-	Archive  *os.File // at its beginning
-	Module   *os.File // at its beginning
-	Manifest []byte
-
+// parts are what was uploaded so far: an archive, or a module and its manifest.
+type parts struct {
+	admission.Source
 	size int64 // bytes of all of them
 }
 
@@ -98,16 +94,16 @@ func (s *Server) upload(c *fiber.Ctx) error {
 		return err
 	}
 	defer up.Close()
-	parts := &Parts{}
-	defer parts.close()
-	if err := s.receiveInLine(ctx, up, parts, boundary); err != nil {
+	var got parts
+	defer closeParts(&got.Source)
+	if err := s.receiveInLine(ctx, up, &got, boundary); err != nil {
 		return err
 	}
 
 	handling(ctx)
 	run, done := s.calling(ctx)
 	defer done()
-	result, err := s.admit(run, tenant, up, parts, dryRun)
+	result, err := s.admit(run, tenant, up, got.Source, dryRun)
 	if err != nil {
 		return err
 	}
@@ -123,13 +119,13 @@ func tooManyUploads(err error) error {
 }
 
 // admit has an upload checked, in its turn.
-func (s *Server) admit(run context.Context, tenant string, up Upload, parts *Parts, dryRun bool) (*skill.UploadResult, error) {
+func (s *Server) admit(run context.Context, tenant string, up Upload, parts admission.Source, dryRun bool) (*skill.UploadResult, error) {
 	leave, err := s.admitting.Enter(run, tenant)
 	if err != nil {
 		return nil, tooManyUploads(err)
 	}
 	defer leave()
-	return up.Admit(run, *parts, dryRun)
+	return up.Admit(run, parts, dryRun)
 }
 
 // uploaded answers an upload that was accepted.
@@ -168,20 +164,20 @@ func checkUploadHeaders(h *fasthttp.RequestHeader) (boundary string, err error) 
 }
 
 // receiveInLine receives an upload if there is a place for one more that comes in.
-func (s *Server) receiveInLine(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, boundary string) error {
+func (s *Server) receiveInLine(ctx *fasthttp.RequestCtx, up Upload, got *parts, boundary string) error {
 	leave, err := s.receiving.TryEnter(principalOf(ctx).Tenant)
 	if err != nil {
 		return tooManyUploads(err)
 	}
 	defer leave()
-	if err := s.receive(ctx, up, parts, boundary); err != nil {
+	if err := s.receive(ctx, up, got, boundary); err != nil {
 		return err
 	}
-	return up.Reserve(parts.size)
+	return up.Reserve(got.size)
 }
 
 // receive writes the parts of an upload to disk as they come in.
-func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, boundary string) error {
+func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, got *parts, boundary string) error {
 	body := &capped{r: ctx.RequestBodyStream(), left: s.limitOf(ctx), head: inPart}
 	if body.r == nil {
 		return invalid("the body is empty; send a part archive (zip or tar.gz), or the parts module and manifest")
@@ -198,7 +194,7 @@ func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, boun
 		case body.err != nil && !errors.Is(body.err, io.EOF):
 			return s.readError(ctx, body.err)
 		case err == io.EOF:
-			if err := parts.complete(); err != nil {
+			if err := got.complete(); err != nil {
 				return err
 			}
 			return s.drain(ctx, body)
@@ -212,7 +208,7 @@ func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, boun
 			return err
 		}
 		seen[name] = true
-		if err := s.part(ctx, up, parts, name, part, body); err != nil {
+		if err := s.part(ctx, up, got, name, part, body); err != nil {
 			return err
 		}
 	}
@@ -234,7 +230,7 @@ func checkPart(part *multipart.Part, seen map[string]bool) error {
 }
 
 // part takes one part in.
-func (s *Server) part(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, name string, part io.Reader, body *capped) error {
+func (s *Server) part(ctx *fasthttp.RequestCtx, up Upload, got *parts, name string, part io.Reader, body *capped) error {
 	if name == "manifest" {
 		b, err := io.ReadAll(io.LimitReader(part, maxManifest+1))
 		switch {
@@ -243,8 +239,8 @@ func (s *Server) part(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, name st
 		case len(b) > maxManifest:
 			return tooLargePart(name, maxManifest)
 		}
-		parts.Manifest = b
-		parts.size += int64(len(b))
+		got.Manifest = b
+		got.size += int64(len(b))
 		return nil
 	}
 	f, err := up.File()
@@ -252,9 +248,9 @@ func (s *Server) part(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, name st
 		return err
 	}
 	if name == "archive" {
-		parts.Archive = f
+		got.Archive = f
 	} else {
-		parts.Module = f
+		got.Module = f
 	}
 	n, err := io.Copy(f, io.LimitReader(part, s.opt.UploadLimit+1))
 	var disk *fs.PathError
@@ -264,7 +260,7 @@ func (s *Server) part(ctx *fasthttp.RequestCtx, up Upload, parts *Parts, name st
 	case err == nil && n > s.opt.UploadLimit:
 		return tooLargePart(name, s.opt.UploadLimit)
 	case err == nil:
-		parts.size += n
+		got.size += n
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
@@ -298,7 +294,7 @@ func (s *Server) drain(ctx *fasthttp.RequestCtx, body *capped) error {
 }
 
 // complete says what is missing or too much.
-func (p *Parts) complete() error {
+func (p *parts) complete() error {
 	switch archive, module, manifest := p.Archive != nil, p.Module != nil, p.Manifest != nil; {
 	case archive && (module || manifest):
 		return invalid("the upload has both forms; send the part archive, or the parts module and manifest")
@@ -312,7 +308,7 @@ func (p *Parts) complete() error {
 	return invalidField("archive", "is missing: send a zip or tar.gz of the skill's folder, or the parts module and manifest")
 }
 
-func (p *Parts) close() {
+func closeParts(p *admission.Source) {
 	for _, f := range []*os.File{p.Archive, p.Module} {
 		if f != nil {
 			_ = f.Close() // it is removed unread

@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/admission"
 	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
@@ -21,7 +22,9 @@ type spooled struct {
 	files []*os.File
 }
 
-func (s *spooled) Fetch(context.Context, string) (Parts, error) { return Parts{}, nil }
+func (s *spooled) Fetch(context.Context, string) (admission.Source, error) {
+	return admission.Source{}, nil
+}
 
 func (s *spooled) File() (*os.File, error) {
 	f, err := os.CreateTemp(s.dir, "part-")
@@ -34,7 +37,7 @@ func (s *spooled) File() (*os.File, error) {
 func (s *spooled) Reserve(int64) error { return nil }
 func (s *spooled) Close() error        { return nil }
 
-func (s *spooled) Admit(context.Context, Parts, bool) (*skill.UploadResult, error) {
+func (s *spooled) Admit(context.Context, admission.Source, bool) (*skill.UploadResult, error) {
 	return nil, errors.New("not asked")
 }
 
@@ -81,9 +84,9 @@ func FuzzParts(f *testing.F) {
 		ctx.Request.Header.SetMethod("POST")
 		ctx.Request.SetRequestURI("/skills")
 		ctx.Request.SetBodyStream(&inPieces{b: body, most: max(int(pieces%8192), 1)}, -1)
-		up, parts := &spooled{dir: dir}, &Parts{}
+		up, parts := &spooled{dir: dir}, &parts{}
 		defer func() {
-			parts.close()
+			closeParts(&parts.Source)
 			for _, file := range up.files {
 				_ = os.Remove(file.Name()) // below the test's own folder
 			}

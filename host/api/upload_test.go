@@ -21,6 +21,7 @@ import (
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/host/catalogue"
 	"openskill/sdk/skill"
 )
 
@@ -493,15 +494,15 @@ func TestDecisions(t *testing.T) {
 			t.Errorf("%s %s %s: %d %s, want %d with %q", c.method, c.path, c.body, resp.StatusCode, answer, c.status, c.wants)
 		}
 	}
-	want := []apitest.Decision{
-		{Action: "enable", By: "local", Which: api.Which{ID: "uploaded"}},
-		{Action: "enable", By: "local", Which: api.Which{ID: "uploaded", Version: "1.2.0", Tenant: "acme", Reason: "looked at it"}},
-		{Action: "disable", By: "local", Which: api.Which{ID: "uploaded"}},
-		{Action: "approve", By: "local", Which: api.Which{ID: "uploaded", Version: "1.2.0"}},
-		{Action: "rollback", By: "local", Which: api.Which{ID: "uploaded"}},
-		{Action: "delete", By: "local", Which: api.Which{ID: "uploaded", Version: "1.2.0"}},
-		{Action: "delete", By: "local", Which: api.Which{ID: "uploaded", Version: "1.2.0+b.1", Tenant: "acme"}},
-		{Action: "delete", By: "local", Which: api.Which{ID: "uploaded", Version: "1.2.0+b.1"}},
+	want := []catalogue.Decision{
+		{Action: "enable", By: skill.Local(), ID: "uploaded"},
+		{Action: "enable", By: skill.Local(), ID: "uploaded", Version: "1.2.0", Tenant: "acme", Reason: "looked at it"},
+		{Action: "disable", By: skill.Local(), ID: "uploaded"},
+		{Action: "approve", By: skill.Local(), ID: "uploaded", Version: "1.2.0"},
+		{Action: "rollback", By: skill.Local(), ID: "uploaded"},
+		{Action: "delete", By: skill.Local(), ID: "uploaded", Version: "1.2.0"},
+		{Action: "delete", By: skill.Local(), ID: "uploaded", Version: "1.2.0+b.1", Tenant: "acme"},
+		{Action: "delete", By: skill.Local(), ID: "uploaded", Version: "1.2.0+b.1"},
 	}
 	if diff := cmp.Diff(want, u.Decisions()); diff != "" {
 		t.Error(diff)

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -26,13 +25,6 @@ func ManageKeys(db *store.DB, by skill.Principal) *identity.Keys {
 	})
 }
 
-// RecordDefinitions puts changes of the operator's skills on record.
-func recordDefinitions(db *store.DB) func(ctx context.Context, by skill.Principal, what string, id skill.ID, do func() error) error {
-	return func(ctx context.Context, by skill.Principal, what string, id skill.ID, do func() error) error {
-		return records.Around(ctx, records.NewStore(db), by, records.Change{Action: "definition." + what, Subject: string(id)}, do)
-	}
-}
-
 // RecordApprovals puts decisions about scripts on record.
 func RecordApprovals(db *store.DB) approval.Record {
 	return func(ctx context.Context, by skill.Principal, a *approval.Approval, do func() error) error {
@@ -40,26 +32,5 @@ func RecordApprovals(db *store.DB) approval.Record {
 			Tenant: a.Tenant, Action: "script." + string(a.State), Subject: a.Skill + "/" + a.Script,
 			Details: map[string]string{"approval": a.ID, "digest": a.Digest},
 		}, do)
-	}
-}
-
-// hostItself is who makes the changes that nobody asked for.
-var hostItself = skill.Principal{ID: "host", Type: skill.Operator, Tenant: skill.Local().Tenant}
-
-// recordQuarantine puts what the host takes out of service on record. A version that does harm
-// is taken out of service even when that cannot be put on record.
-func recordQuarantine(db *store.DB, log *slog.Logger) func(tenant string, id skill.ID, version, reason string, do func() error) error {
-	return func(tenant string, id skill.ID, version, reason string, do func() error) error {
-		done := false
-		c := records.Change{Tenant: tenant, Action: "skill.quarantine", Subject: string(id), Details: map[string]string{"version": version, "reason": reason}}
-		err := records.Around(context.Background(), records.NewStore(db), hostItself, c, func() error {
-			done = true
-			return do()
-		})
-		if done {
-			return err
-		}
-		log.Warn("cannot record a quarantine", slog.String("tenant", skill.CleanText(tenant, 128)), slog.String("skill_id", string(id)), slog.String("version", version), slog.String("error", err.Error()))
-		return do()
 	}
 }

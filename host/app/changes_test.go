@@ -13,7 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/api"
+	"openskill/host/app/config"
+	"openskill/host/catalogue"
 	"openskill/host/identity"
 	"openskill/host/records"
 	"openskill/host/store"
@@ -46,7 +47,7 @@ func TestChangesAreOnRecord(t *testing.T) {
 	if _, _, err := keys.Rotate(ctx, k.ID, 0); skill.CodeOf(err) != skill.Conflict {
 		t.Fatal(err)
 	}
-	if _, err := (changes{h}).Disable(ctx, by, api.Which{ID: "quick"}); err != nil {
+	if _, err := h.skills.Decide(ctx, catalogue.Decision{Action: catalogue.Disable, By: by, ID: "quick"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Reload(ctx, s); err != nil {
@@ -137,7 +138,7 @@ func TestQuarantinesAreOnRecord(t *testing.T) {
 	v := serve(t, s)
 	expect(t, "the upload", v.upload(t, "", map[string][]byte{"module": says("{}", 0), "manifest": []byte(manifestOf("up", "1.0.0", wasiEntry))}), "201 1.0.0 disabled")
 	expect(t, "enabling", v.act(t, "up", "enable", ""), "200 1.0.0 enabled")
-	if err := v.host.uploads.store.Quarantine("local", "up", "1.0.0", "its worker process crashed"); err != nil {
+	if err := v.host.uploads.Quarantine("local", "up", "1.0.0", "its worker process crashed"); err != nil {
 		t.Fatal(err)
 	}
 	db := v.host.kept.db
@@ -182,16 +183,28 @@ func TestQuarantinesAreOnRecord(t *testing.T) {
 	if diff := cmp.Diff([]client.Change{client.Change(all[0])}, byClient); diff != "" {
 		t.Errorf("by the client:\n%s", diff)
 	}
-	gone, err := store.Open(t.Context(), store.Options{StateDir: t.TempDir()})
+	// Where it cannot be put on record, the version is taken out of service all the same.
+	expect(t, "enabling again", v.act(t, "up", "enable", ""), "200 1.0.0 enabled")
+	refuseRecords(t, s)
+	if err := v.host.uploads.Quarantine("local", "up", "1.0.0", "it crashed again"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "a call without a record", v.call(t, "up"), "404 NOT_FOUND")
+	if a := v.do(t, "GET", "/skills/up", "", nil); a.State != skill.StateQuarantined {
+		t.Errorf("without a record it is %+v", a)
+	}
+}
+
+// refuseRecords has the database of a host refuse every record.
+func refuseRecords(t *testing.T, s *config.Settings) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_pragma=busy_timeout(60000)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, done := recordQuarantine(gone, slog.New(slog.DiscardHandler)), 0
-	if err := gone.Close(); err != nil {
+	defer db.Close()
+	if _, err := db.Exec("CREATE TRIGGER refuse BEFORE INSERT ON audit_records BEGIN SELECT RAISE(ABORT, 'full'); END"); err != nil {
 		t.Fatal(err)
-	}
-	if err := record("local", "up", "1.0.0", "why", func() error { done++; return nil }); err != nil || done != 1 {
-		t.Errorf("without a record it is done %d times: %v", done, err)
 	}
 }
 
@@ -203,14 +216,7 @@ func TestRefusesChangesWithoutARecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_pragma=busy_timeout(60000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.Exec("CREATE TRIGGER refuse BEFORE INSERT ON audit_records BEGIN SELECT RAISE(ABORT, 'full'); END"); err != nil {
-		t.Fatal(err)
-	}
+	refuseRecords(t, s)
 	by := skill.Local()
 	_, _, err = ManageKeys(h.kept.db, by).Create(t.Context(), identity.NewKey{Name: "ci", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
 	wantUnavailable := func(what string, err error) {
@@ -223,7 +229,7 @@ func TestRefusesChangesWithoutARecord(t *testing.T) {
 	if keys, _, err := identity.NewKeyStore(h.kept.db).Keys(t.Context(), identity.KeyQuery{Limit: 10}); err != nil || len(keys) != 0 {
 		t.Errorf("%d keys, %v", len(keys), err)
 	}
-	_, err = changes{h}.Disable(t.Context(), by, api.Which{ID: "quick"})
+	_, err = h.skills.Decide(t.Context(), catalogue.Decision{Action: catalogue.Disable, By: by, ID: "quick"})
 	wantUnavailable("a definition", err)
 	if d, err := h.Catalogue().Get(by, "quick", ""); err != nil || !d.Enabled {
 		t.Errorf("%+v, %v", d, err)

@@ -7,11 +7,11 @@ import (
 
 	"openskill/host/api"
 	"openskill/host/app/config"
-	"openskill/host/selftest"
 	"openskill/host/console"
 	"openskill/host/dispatch"
 	"openskill/host/identity"
 	"openskill/host/records"
+	"openskill/host/selftest"
 	"openskill/sdk/skill"
 )
 

@@ -8,7 +8,6 @@ import (
 
 	"openskill/host/admission"
 	"openskill/host/admission/share"
-	"openskill/host/api"
 	"openskill/host/app/config"
 	"openskill/sdk/skill"
 )
@@ -51,23 +50,23 @@ func (p *pulls) close() {
 
 // Fetch gets an upload from a registry. Whoever publishes it, it is a stranger's: a
 // trusted publisher is the operator's word for the operator's own folder.
-func (o *oneUpload) Fetch(ctx context.Context, reference string) (api.Parts, error) {
+func (o *oneUpload) Fetch(ctx context.Context, reference string) (admission.Source, error) {
 	p := o.of.pulls.Load()
 	if p == nil {
-		return api.Parts{}, &skill.Error{Op: "host.Fetch", Code: skill.Forbidden, Message: "pulling skills is disabled on this host; the operator must set OPENSKILL_PULL_HOSTS"}
+		return admission.Source{}, &skill.Error{Op: "host.Fetch", Code: skill.Forbidden, Message: "pulling skills is disabled on this host; the operator must set OPENSKILL_PULL_HOSTS"}
 	}
 	ref, err := share.ParseReference(reference)
 	if err != nil {
-		return api.Parts{}, err
+		return admission.Source{}, err
 	}
 	got, err := p.carrier.Fetch(ctx, p.remote, ref, p.accepts, func(parcel *share.Parcel) error {
 		return errors.Join(o.newer(parcel), o.Reserve(parcel.Size()))
 	}, o.File)
 	if err != nil {
-		return api.Parts{}, theirs(err)
+		return admission.Source{}, theirs(err)
 	}
 	o.pulled = got
-	return api.Parts{Archive: got.Archive}, nil
+	return admission.Source{Archive: got.Archive}, nil
 }
 
 // theirs is what a registry has against this host, which is nothing against the caller.
@@ -83,7 +82,7 @@ func theirs(err error) error {
 
 // newer refuses what is not higher than all that the tenant has of a skill.
 func (o *oneUpload) newer(p *share.Parcel) error {
-	return share.Older(p.Statement, o.of.store.Own(o.by.Tenant, p.ID))
+	return share.Older(p.Statement, o.of.Own(o.by.Tenant, p.ID))
 }
 
 // holds says whether what was admitted is what was signed, where it was pulled.

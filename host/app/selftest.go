@@ -20,8 +20,9 @@ import (
 	"time"
 
 	"openskill/examples/hostile"
-	"openskill/host/api"
+	"openskill/host/admission"
 	"openskill/host/app/config"
+	"openskill/host/catalogue"
 	"openskill/host/selftest"
 	"openskill/sdk/skill"
 )
@@ -224,7 +225,7 @@ func (t *tested) Add(ctx context.Context, tenant string, u *hostile.Upload) (ski
 	if err := t.admit(ctx, tenant, u); err != nil && (skill.CodeOf(err) != skill.Conflict || u.ID == "") {
 		return "", err // CONFLICT: it is there since a first try
 	}
-	_, err := t.host.uploads.Enable(of(tenant), api.Which{ID: u.ID})
+	_, err := t.host.uploads.Decide(catalogue.Decision{Action: catalogue.Enable, By: of(tenant), ID: u.ID})
 	return u.ID, err
 }
 
@@ -234,7 +235,7 @@ func (t *tested) admit(ctx context.Context, tenant string, u *hostile.Upload) er
 		return err
 	}
 	defer place.Close()
-	parts := api.Parts{Manifest: u.Manifest}
+	parts := admission.Source{Manifest: u.Manifest}
 	for _, p := range []struct {
 		content []byte
 		to      **os.File
@@ -262,7 +263,7 @@ func (t *tested) admit(ctx context.Context, tenant string, u *hostile.Upload) er
 
 // Remove deletes the one version.
 func (t *tested) Remove(_ context.Context, tenant string, id skill.ID) {
-	_, _ = t.host.uploads.Delete(of(tenant), api.Which{ID: id, Version: hostile.Version}) // the folder is temporary
+	_, _ = t.host.uploads.Decide(catalogue.Decision{Action: catalogue.Delete, By: of(tenant), ID: id, Version: hostile.Version}) // the folder is temporary
 }
 
 // protections are what holds the workers now; see [Protections].

@@ -37,7 +37,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	o.Warming = h.Warming
 	o.Ready, o.Changes = h.kept.log.Ready, records.NewStore(h.kept.db).Changes
 	if h.uploads != nil {
-		o.Uploads, o.Definitions = h.uploads, changes{h}
+		o.Uploads, o.Definitions = h.uploads, h.skills
 	}
 	h.watchEdge(&o)
 	o.Trace = h.trace

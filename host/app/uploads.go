@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -25,7 +24,6 @@ import (
 	"openskill/host/dispatch/grants"
 	"openskill/host/internal/cache"
 	"openskill/host/manifest"
-	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
@@ -46,10 +44,9 @@ const uploadGrace = 10 * time.Minute
 
 // uploads joins admission and the store of versions into what edges may ask.
 type uploads struct {
-	store     *catalogue.Store
+	*catalogue.Store
 	admission *admission.Admission
 	watch     *catalogue.Watch
-	log       *slog.Logger
 	ahead     *ahead
 	pulls     atomic.Pointer[pulls] // nil: nothing may be pulled
 	metrics   *metrics.Metrics
@@ -77,10 +74,9 @@ func (h *Host) openUploads() error {
 		return err
 	}
 	o := catalogue.Options{
-		DB: h.kept.db, Dir: UploadsDir(s.StateDir), Admission: admission, Reserved: h.skills.Knows, Log: h.log, Now: h.kept.log.DatabaseTime,
+		DB: h.kept.db, Dir: UploadsDir(s.StateDir), Admission: admission, Reserved: h.skills.Has, Log: h.log, Now: h.kept.log.DatabaseTime,
 		Read:   func(folder string) (*manifest.Skill, []manifest.Problem) { return manifest.ReadFolder(folder, read) },
 		Skills: s.UploadSkills, Versions: s.UploadVersions, Bytes: s.UploadBytes(), Grace: uploadGrace, Alone: h.alone,
-		RecordQuarantine: recordQuarantine(h.kept.db, h.log),
 	}
 	if h.kept.db.Kind() == store.SQLite {
 		o.Old = filepath.Join(s.StateDir, oldUploads)
@@ -89,14 +85,12 @@ func (h *Host) openUploads() error {
 	if err != nil {
 		return err
 	}
-	versions, err := catalogue.Open(o)
-	if err != nil {
+	u := &uploads{admission: admission, metrics: h.metrics, ahead: newAhead(h, state{root: s.StateDir}), warm: h.warmUpload, enabled: make(chan *manifest.Skill, 16)}
+	o.Enabled = u.getReady
+	if u.Store, err = catalogue.Open(o); err != nil {
 		return err
 	}
-	u := &uploads{
-		store: versions, admission: admission, log: h.log, metrics: h.metrics, ahead: newAhead(h, state{root: s.StateDir}), warm: h.warmUpload, enabled: make(chan *manifest.Skill, 16),
-		watch: catalogue.NewWatch(catalogue.WatchOptions{Quarantine: versions.Quarantine}),
-	}
+	u.watch = catalogue.NewWatch(catalogue.WatchOptions{Quarantine: u.Quarantine})
 	u.pulls.Store(pulls)
 	u.ctx, u.stop = context.WithCancel(context.Background())
 	u.ended.Go(u.sweep)
@@ -110,7 +104,7 @@ func (h *Host) openUploads() error {
 func (h *Host) finds() finder {
 	c := finder{own: h.skills, settings: &h.live, lists: h.lists}
 	if h.uploads != nil {
-		c.uploads = h.uploads.store
+		c.uploads = h.uploads.Store
 	}
 	return c
 }
@@ -144,7 +138,7 @@ func (u *uploads) sweep() {
 	tick := time.NewTicker(sweeping)
 	defer tick.Stop()
 	for {
-		u.store.Sweep()
+		u.Sweep()
 		select {
 		case <-u.ctx.Done():
 			return
@@ -157,26 +151,12 @@ func (u *uploads) close() error {
 	u.stop()
 	u.ended.Wait()
 	u.pulls.Load().close()
-	return u.store.Close()
-}
-
-// may refuses who has none of the scopes.
-func may(p skill.Principal, scopes ...string) error {
-	switch {
-	case p.ID == "":
-		return &skill.Error{Op: "host.uploads", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
-	case !slices.ContainsFunc(scopes, p.May):
-		return &skill.Error{Op: "host.uploads", Code: skill.Forbidden, Subject: p.ID, Message: "missing scope " + strings.Join(scopes, " or ")}
-	}
-	return nil
+	return u.Close()
 }
 
 // Begin makes a place for an upload.
 func (u *uploads) Begin(p skill.Principal) (api.Upload, error) {
-	if err := may(p, skill.ScopeUpload); err != nil {
-		return nil, err
-	}
-	place, err := u.store.Begin(p.Tenant)
+	place, err := u.Store.Begin(p)
 	if err != nil {
 		return nil, err
 	}
@@ -192,14 +172,15 @@ type oneUpload struct {
 }
 
 // Admit checks what came in and keeps it.
-func (o *oneUpload) Admit(ctx context.Context, parts api.Parts, dryRun bool) (*skill.UploadResult, error) {
-	result, err := o.admit(ctx, parts, dryRun)
+func (o *oneUpload) Admit(ctx context.Context, src admission.Source, dryRun bool) (*skill.UploadResult, error) {
+	result, err := o.admit(ctx, src, dryRun)
 	o.of.metrics.Upload(dryRun, err)
 	return result, err
 }
 
-func (o *oneUpload) admit(ctx context.Context, parts api.Parts, dryRun bool) (*skill.UploadResult, error) {
-	admitted, err := o.of.admission.Admit(ctx, admission.Source{Archive: parts.Archive, Module: parts.Module, Manifest: parts.Manifest, Owner: o.by.Tenant}, o.Staging())
+func (o *oneUpload) admit(ctx context.Context, src admission.Source, dryRun bool) (*skill.UploadResult, error) {
+	src.Owner = o.by.Tenant
+	admitted, err := o.of.admission.Admit(ctx, src, o.Staging())
 	if err == nil {
 		err = o.holds(admitted)
 	}
@@ -216,19 +197,11 @@ func (o *oneUpload) admit(ctx context.Context, parts api.Parts, dryRun bool) (*s
 	if dryRun {
 		return result, withReport(o.Check(admitted), admitted.Report)
 	}
-	var now skill.VersionState
-	change := records.Change{Tenant: o.by.Tenant, Action: "skill.upload", Subject: string(d.ID), Details: map[string]string{"version": d.Version, "digest": admitted.Digest, "origin": o.origin()}}
-	err = records.Around(ctx, records.NewStore(o.of.ahead.host.kept.db), o.by, change, func() error {
-		var err error
-		now, err = o.Publish(ctx, admitted, o.by.ID)
-		return err
-	})
+	now, err := o.Publish(ctx, admitted, o.origin())
 	if err != nil {
 		return nil, err
 	}
 	result.State = now.State
-	o.of.log.LogAttrs(ctx, slog.LevelInfo, "a version was uploaded", slog.String("tenant", skill.CleanText(o.by.Tenant, 128)), slog.String("principal", skill.CleanText(o.by.ID, 128)),
-		slog.String("skill_id", string(d.ID)), slog.String("version", d.Version), slog.String("digest", admitted.Digest), slog.String("origin", o.origin()))
 	return result, nil
 }
 
@@ -237,10 +210,10 @@ func (u *uploads) Report(ctx context.Context, p skill.Principal, id skill.ID, ve
 	none := func(why string) error {
 		return &skill.Error{Op: "host.Report", Code: skill.NotFound, Subject: string(id), Message: "no report for this version: " + why}
 	}
-	if u.ahead.host.skills.Knows(id) {
+	if u.ahead.host.skills.Has(id) {
 		return nil, none("it is one of the operator's skills and was not uploaded")
 	}
-	s, err := u.store.Get(p.Tenant, id, version)
+	s, err := u.Get(p.Tenant, id, version)
 	if err != nil {
 		return nil, err
 	}
@@ -278,68 +251,10 @@ func withReport(err error, report *admission.Report) error {
 	return &c
 }
 
-// decided authorizes a decision, makes it and writes it down.
-func (u *uploads) decided(p skill.Principal, scope, what string, w api.Which, act func(owner string, by catalogue.By) (skill.VersionState, error)) (skill.VersionState, error) {
-	if err := may(p, slices.Compact([]string{scope, skill.ScopeAdmin})...); err != nil { // the operator decides about every upload
-		return skill.VersionState{}, err
-	}
-	by := catalogue.By{ID: p.ID, Operator: p.May(skill.ScopeAdmin), Reason: w.Reason, Digest: w.Digest}
-	owner, err := u.store.Owner(p.Tenant, w.Tenant, w.ID, by.Operator)
-	if err == nil && owner != p.Tenant {
-		err = named(owner, what, w)
-	}
-	if err != nil {
-		return skill.VersionState{}, err
-	}
-	// What is on record is what is done, and nothing else: a change in between is a conflict.
-	version, digest, err := u.store.Meant(owner, w.ID, what, w.Version)
-	if err != nil {
-		return skill.VersionState{}, err
-	}
-	by.Digest = cmp.Or(w.Digest, digest)
-	var now skill.VersionState
-	change := records.Change{Tenant: owner, Action: "skill." + what, Subject: string(w.ID), Details: map[string]string{"version": version, "digest": skill.CleanText(by.Digest, 71), "reason": skill.CleanText(w.Reason, 400)}}
-	err = records.Around(u.ctx, records.NewStore(u.ahead.host.kept.db), p, change, func() error {
-		var err error
-		now, err = act(owner, by)
-		return err
-	})
-	if err == nil {
-		u.log.Info("a decision about an upload", slog.String("decision", what), slog.String("principal", skill.CleanText(p.ID, 128)),
-			slog.String("tenant", skill.CleanText(owner, 128)), slog.String("skill_id", string(w.ID)), slog.String("version", now.Version), slog.String("reason", skill.CleanText(w.Reason, 400)))
-	}
-	return now, err
-}
-
-// named refuses a decision of the operator about another tenant's skill that says neither whose it is
-// nor which files: the tenant that had the id when the operator looked may have deleted it, and
-// another one uploaded it since. To enable or approve is to trust files, so it takes their
-// version too, which is never used again, or their digest.
-func named(owner, what string, w api.Which) error {
-	if w.Digest != "" || w.Tenant != "" && (w.Version != "" || what != catalogue.ToEnable && what != catalogue.ToApprove) {
-		return nil
-	}
-	return &skill.Error{
-		Op: "host.decided", Code: skill.InvalidArgument, Subject: string(w.ID), Details: map[string]any{"tenant": owner},
-		Message: fmt.Sprintf("the skill %s belongs to the tenant %s: set digest, or tenant and version", w.ID, skill.CleanText(owner, 128)),
-	}
-}
-
-// Enable lets a version be called.
-func (u *uploads) Enable(p skill.Principal, w api.Which) (skill.VersionState, error) {
-	return u.decided(p, skill.ScopeUpload, catalogue.ToEnable, w, func(owner string, by catalogue.By) (skill.VersionState, error) {
-		now, err := u.store.Enable(owner, w.ID, w.Version, by)
-		if err == nil {
-			u.getReady(owner, now)
-		}
-		return now, err
-	})
-}
-
 // getReady asks for what the first call of a version needs to be loaded. It is only
 // sooner that way: where too much is asked for, the call itself asks again.
-func (u *uploads) getReady(owner string, v skill.VersionState) {
-	if s, err := u.store.Get(owner, v.ID, v.Version); err == nil {
+func (u *uploads) getReady(owner string, id skill.ID, version string) {
+	if s, err := u.Get(owner, id, version); err == nil {
 		select {
 		case u.enabled <- s:
 		default:
@@ -364,34 +279,6 @@ func (u *uploads) warmEnabled() {
 // warmUpload has what an upload runs on compiled; its own code runs with its calls only.
 func (h *Host) warmUpload(ctx context.Context, s *manifest.Skill) {
 	h.done(ctx, "warmed up", string(s.Primary.Kind), func() error { return h.compiled(ctx, s) })
-}
-
-// Disable stops a version, or all, from being called.
-func (u *uploads) Disable(p skill.Principal, w api.Which) (skill.VersionState, error) {
-	return u.decided(p, skill.ScopeUpload, catalogue.ToDisable, w, func(owner string, by catalogue.By) (skill.VersionState, error) {
-		return u.store.Disable(owner, w.ID, w.Version, by)
-	})
-}
-
-// Approve shows a version to all tenants.
-func (u *uploads) Approve(p skill.Principal, w api.Which) (skill.VersionState, error) {
-	return u.decided(p, skill.ScopeAdmin, catalogue.ToApprove, w, func(owner string, by catalogue.By) (skill.VersionState, error) {
-		return u.store.Approve(owner, w.ID, w.Version, by)
-	})
-}
-
-// Rollback goes back to the version before.
-func (u *uploads) Rollback(p skill.Principal, w api.Which) (skill.VersionState, error) {
-	return u.decided(p, skill.ScopeUpload, catalogue.ToRollback, w, func(owner string, by catalogue.By) (skill.VersionState, error) {
-		return u.store.Rollback(owner, w.ID, by)
-	})
-}
-
-// Delete takes a version away.
-func (u *uploads) Delete(p skill.Principal, w api.Which) (skill.VersionState, error) {
-	return u.decided(p, skill.ScopeUpload, catalogue.ToDelete, w, func(owner string, by catalogue.By) (skill.VersionState, error) {
-		return u.store.Delete(owner, w.ID, w.Version, by)
-	})
 }
 
 // finder is what a caller finds: the operator's skills, which are everybody's,

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/api"
+	"openskill/host/admission"
 	"openskill/host/app/hosttest"
 	"openskill/internal/digest"
 	"openskill/sdk/skill"
@@ -67,7 +67,7 @@ func TestUploadIsHashedThreeTimes(t *testing.T) {
 	if _, err := part.Write(module); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := u.Admit(t.Context(), api.Parts{Module: part, Manifest: []byte(manifestOf("up", "1.0.0", wasiEntry))}, false); err != nil {
+	if _, err := u.Admit(t.Context(), admission.Source{Module: part, Manifest: []byte(manifestOf("up", "1.0.0", wasiEntry))}, false); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "enabling", v.act(t, "up", "enable", ""), "200 1.0.0 enabled")

@@ -21,8 +21,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"openskill/host/api"
+	"openskill/host/admission"
 	"openskill/host/app/hosttest"
+	"openskill/host/catalogue"
 	"openskill/sdk/skill"
 	"openskill/wasm/wasmtest"
 )
@@ -323,7 +324,7 @@ func TestTenants(t *testing.T) {
 	operator := skill.Principal{ID: "op", Type: skill.Human, Tenant: "ops", Scopes: append([]string{skill.ScopeAdmin}, a.Scopes...)}
 	h.publish(t, a, "up", "1.0.0", `{"of": "a"}`)
 	enable := which("up", "")
-	if _, err := h.uploads.Enable(a, enable); err != nil {
+	if _, err := h.decide(catalogue.Enable, a, enable); err != nil {
 		t.Fatal(err)
 	}
 	say := func(p skill.Principal) string {
@@ -341,15 +342,15 @@ func TestTenants(t *testing.T) {
 		t.Errorf("its own tenant is told %s", got)
 	}
 	for what, act := range map[string]func() error{
-		"enables":    func() error { _, err := h.uploads.Enable(b, enable); return err },
-		"disables":   func() error { _, err := h.uploads.Disable(b, enable); return err },
-		"rolls back": func() error { _, err := h.uploads.Rollback(b, enable); return err },
-		"deletes":    func() error { _, err := h.uploads.Delete(b, which("up", "1.0.0")); return err },
+		"enables":    func() error { _, err := h.decide(catalogue.Enable, b, enable); return err },
+		"disables":   func() error { _, err := h.decide(catalogue.Disable, b, enable); return err },
+		"rolls back": func() error { _, err := h.decide(catalogue.Rollback, b, enable); return err },
+		"deletes":    func() error { _, err := h.decide(catalogue.Delete, b, which("up", "1.0.0")); return err },
 		"looks at":   func() error { _, err := h.Catalogue().Get(b, "up", ""); return err },
 		"looks at v": func() error { _, err := h.Catalogue().Get(b, "up", "1.0.0"); return err },
 		"lists":      func() error { _, err := h.Catalogue().Versions(b, "up"); return err },
 		"is an admin": func() error {
-			_, err := h.uploads.Disable(skill.Principal{ID: "x", Type: skill.Human, Tenant: "b", Scopes: []string{skill.ScopeUpload}}, enable)
+			_, err := h.decide(catalogue.Disable, skill.Principal{ID: "x", Type: skill.Human, Tenant: "b", Scopes: []string{skill.ScopeUpload}}, enable)
 			return err
 		},
 	} {
@@ -358,9 +359,9 @@ func TestTenants(t *testing.T) {
 		}
 	}
 	for what, err := range map[string]error{
-		"approves":             errOf(h.uploads.Approve(a, enable)),
-		"names another tenant": errOf(h.uploads.Enable(b, whichOf("a", "up"))),
-		"without a scope":      errOf(h.uploads.Enable(skill.Principal{ID: "x", Type: skill.Human, Tenant: "a", Scopes: []string{skill.ScopeInvoke}}, enable)),
+		"approves":             errOf(h.decide(catalogue.Approve, a, enable)),
+		"names another tenant": errOf(h.decide(catalogue.Enable, b, whichOf("a", "up"))),
+		"without a scope":      errOf(h.decide(catalogue.Enable, skill.Principal{ID: "x", Type: skill.Human, Tenant: "a", Scopes: []string{skill.ScopeInvoke}}, enable)),
 	} {
 		if skill.CodeOf(err) != skill.Forbidden {
 			t.Errorf("a caller %s: %v", what, err)
@@ -376,23 +377,23 @@ func TestTenants(t *testing.T) {
 	of := whichOf("a", "up")
 	// What the operator says of another tenant's files names them: the id alone, or with the version,
 	// may be of other files by now, and so may the tenant's current version.
-	for what, w := range map[string]api.Which{"the id": enable, "a version": which("up", "1.0.0"), "the tenant": of} {
-		if _, err := h.uploads.Approve(operator, w); skill.CodeOf(err) != skill.InvalidArgument {
+	for what, w := range map[string]catalogue.Decision{"the id": enable, "a version": which("up", "1.0.0"), "the tenant": of} {
+		if _, err := h.decide(catalogue.Approve, operator, w); skill.CodeOf(err) != skill.InvalidArgument {
 			t.Errorf("approved by %s alone: %v", what, err)
 		}
 	}
-	if _, err := h.uploads.Delete(operator, which("up", "1.0.0")); skill.CodeOf(err) != skill.InvalidArgument {
+	if _, err := h.decide(catalogue.Delete, operator, which("up", "1.0.0")); skill.CodeOf(err) != skill.InvalidArgument {
 		t.Errorf("deleted by the version alone: %v", err)
 	}
 	of.Version = "1.0.0"
-	if v, err := h.uploads.Approve(operator, of); err != nil || !v.Shared {
+	if v, err := h.decide(catalogue.Approve, operator, of); err != nil || !v.Shared {
 		t.Fatal(v, err)
 	}
 	if got := say(b); got != `{"of": "a"}` {
 		t.Errorf("approved: %s", got)
 	}
 	h.publish(t, b, "up", "0.1.0", `{"of": "b"}`)
-	if _, err := h.uploads.Enable(b, enable); err != nil {
+	if _, err := h.decide(catalogue.Enable, b, enable); err != nil {
 		t.Fatal(err)
 	}
 	if got := say(b); got != `{"of": "b"}` {
@@ -401,10 +402,10 @@ func TestTenants(t *testing.T) {
 	if got := say(a); got != `{"of": "a"}` {
 		t.Errorf("the other's does not: %s", got)
 	}
-	if _, err := h.uploads.Disable(operator, enable); skill.CodeOf(err) != skill.Conflict {
+	if _, err := h.decide(catalogue.Disable, operator, enable); skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("two tenants have it: %v", err)
 	}
-	if _, err := h.uploads.Disable(operator, whichOf("a", "up")); err != nil {
+	if _, err := h.decide(catalogue.Disable, operator, whichOf("a", "up")); err != nil {
 		t.Error(err)
 	}
 	if got := say(a); !strings.HasPrefix(got, "NOT_FOUND") {
@@ -412,7 +413,7 @@ func TestTenants(t *testing.T) {
 	}
 	// Who decides about uploads need not be able to upload.
 	decides := skill.Principal{ID: "decider", Type: skill.Agent, Tenant: "ops", Scopes: []string{skill.ScopeAdmin}}
-	if _, err := h.uploads.Enable(decides, of); err != nil {
+	if _, err := h.decide(catalogue.Enable, decides, of); err != nil {
 		t.Error(err)
 	}
 	if got := say(a); got != `{"of": "a"}` {
@@ -423,9 +424,19 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-func which(id skill.ID, version string) api.Which { return api.Which{ID: id, Version: version} }
+func which(id skill.ID, version string) catalogue.Decision {
+	return catalogue.Decision{ID: id, Version: version}
+}
 
-func whichOf(tenant string, id skill.ID) api.Which { return api.Which{Tenant: tenant, ID: id} }
+func whichOf(tenant string, id skill.ID) catalogue.Decision {
+	return catalogue.Decision{Tenant: tenant, ID: id}
+}
+
+// decide makes a decision of p.
+func (h *Host) decide(action catalogue.Action, p skill.Principal, d catalogue.Decision) (skill.VersionState, error) {
+	d.Action, d.By = action, p
+	return h.uploads.Decide(d)
+}
 
 func errOf(_ skill.VersionState, err error) error { return err }
 
@@ -445,7 +456,7 @@ func (h *Host) publish(t *testing.T, p skill.Principal, id, version, text string
 	if err := os.WriteFile(module.Name(), says(text, 0), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	parts := api.Parts{Module: module, Manifest: []byte(manifestOf(id, version, wasiEntry))}
+	parts := admission.Source{Module: module, Manifest: []byte(manifestOf(id, version, wasiEntry))}
 	if _, err := u.Admit(t.Context(), parts, false); err != nil {
 		t.Fatal(err)
 	}

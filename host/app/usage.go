@@ -27,7 +27,7 @@ func (h *Host) Usage(ctx context.Context, p skill.Principal, tenant string) (*sk
 	}
 	u := &skill.TenantUsage{Tenant: tenant, Stored: []skill.StoredUsage{}}
 	if h.uploads != nil {
-		skills, mostSkills, bytes, most := h.uploads.store.Used(tenant)
+		skills, mostSkills, bytes, most := h.uploads.Used(tenant)
 		u.Stored = append(u.Stored, storedUsage("uploads", store.Quota{Items: int64(skills), Bytes: bytes}, store.Quota{Items: int64(mostSkills), Bytes: most}))
 	}
 	for _, one := range list {

@@ -15,10 +15,10 @@ func TestVersionsAreNotUsedAgain(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, change)
 	first := mustPublish(t, s, "acme", "up", "1.0.0", "reviewed")
-	if _, err := s.Approve("acme", "up", "1.0.0", By{ID: "op", Operator: true, Digest: first.Digest}); err != nil {
+	if _, err := s.decide(asOperator(pinned(to(Approve, "acme", "up", "1.0.0"), first.Digest))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Delete("acme", "up", "1.0.0", By{ID: "ann"}); err != nil {
+	if _, err := s.decide(to(Delete, "acme", "up", "1.0.0")); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -62,38 +62,38 @@ func TestDecisionsArePinned(t *testing.T) {
 	one := mustPublish(t, s, "acme", "up", "1.0.0", "one")
 	two := mustPublish(t, s, "acme", "up", "2.0.0", "two")
 	for _, name := range []string{"1.0.0", "2.0.0"} {
-		if _, err := s.Enable("acme", "up", name, By{}); err != nil {
+		if _, err := s.decide(to(Enable, "acme", "up", name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	decisions := map[string]func(by By) (skill.VersionState, error){
-		"approve":  func(by By) (skill.VersionState, error) { return s.Approve("acme", "up", "2.0.0", by) },
-		"current":  func(by By) (skill.VersionState, error) { return s.Approve("acme", "up", "", by) },
-		"enable":   func(by By) (skill.VersionState, error) { return s.Enable("acme", "up", "2.0.0", by) },
-		"disable":  func(by By) (skill.VersionState, error) { return s.Disable("acme", "up", "", by) },
-		"delete":   func(by By) (skill.VersionState, error) { return s.Delete("acme", "up", "2.0.0", by) },
-		"rollback": func(by By) (skill.VersionState, error) { return s.Rollback("acme", "up", by) },
+	decisions := map[string]Decision{
+		"approve":  to(Approve, "acme", "up", "2.0.0"),
+		"current":  to(Approve, "acme", "up", ""),
+		"enable":   to(Enable, "acme", "up", "2.0.0"),
+		"disable":  to(Disable, "acme", "up", ""),
+		"delete":   to(Delete, "acme", "up", "2.0.0"),
+		"rollback": to(Rollback, "acme", "up", ""),
 	}
 	before := seen(s, "acme", "up")
-	for name, decide := range decisions {
+	for name, d := range decisions {
 		right, wrong := two.Digest, one.Digest
 		if name == "rollback" {
 			right, wrong = wrong, right
 		}
-		_, err := decide(By{ID: "op", Operator: true, Digest: wrong})
+		_, err := s.decide(asOperator(pinned(d, wrong)))
 		wants(t, err, skill.Conflict)
 		if got := seen(s, "acme", "up"); got != before || s.approved["up"] != "" {
 			t.Fatalf("a refused %s made %s of %s", name, got, before)
 		}
 		if name == "approve" || name == "enable" {
 			defer func() {
-				if _, err := decide(By{ID: "op", Operator: true, Digest: right}); err != nil {
+				if _, err := s.decide(asOperator(pinned(d, right))); err != nil {
 					t.Errorf("%s of what was seen: %v", name, err)
 				}
 			}()
 		}
 	}
-	if v, err := s.Rollback("acme", "up", By{Digest: one.Digest}); err != nil || v.Version != "1.0.0" {
+	if v, err := s.decide(pinned(to(Rollback, "acme", "up", ""), one.Digest)); err != nil || v.Version != "1.0.0" {
 		t.Errorf("going back to what was seen: %+v, %v", v, err)
 	}
 }

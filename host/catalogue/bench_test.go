@@ -6,7 +6,7 @@ import "testing"
 func BenchmarkGet(b *testing.B) {
 	s := open(b, b.TempDir(), nil)
 	mustPublish(b, s, "acme", "up", "1.0.0", "one")
-	if _, err := s.Enable("acme", "up", "", By{}); err != nil {
+	if _, err := s.decide(to(Enable, "acme", "up", "")); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"openskill/host/manifest"
+	"openskill/host/records"
 	"openskill/internal/safeyaml"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
@@ -18,18 +19,18 @@ import (
 // microsecond is what databases keep of times.
 const microsecond = time.Microsecond
 
-// A Patch changes a definition. Fields that are nil stay as they are.
-type Patch struct {
-	Description *Given[string]
-	Enabled     *Given[bool]
-	Cost        *Given[CostPatch]
+// A patch changes a definition. Fields that are nil stay as they are.
+type patch struct {
+	Description *given[string]
+	Enabled     *given[bool]
+	Cost        *given[costChange]
 }
 
-// Given is a new value; without one, what the seed says holds again.
-type Given[T any] struct{ Value *T }
+// given is a new value; without one, what the seed says holds again.
+type given[T any] struct{ Value *T }
 
-// CostPatch changes single numbers of the cost metadata; nil ones stay.
-type CostPatch struct {
+// costChange changes single numbers of the cost metadata; nil ones stay.
+type costChange struct {
 	EstimatedTokens     *int `json:"estimated_tokens"`
 	EstimatedDurationMS *int `json:"estimated_duration_ms"`
 	RateLimitPerMinute  *int `json:"rate_limit_per_minute"`
@@ -38,15 +39,15 @@ type CostPatch struct {
 // maxCost is the largest number of the cost metadata, as in a manifest.
 const maxCost = 1_000_000_000
 
-// ParsePatch reads a Patch of a JSON object with the keys description, is_enabled and
+// parsePatch reads a patch of a JSON object with the keys description, is_enabled and
 // cost_metadata, where null gives a field back to the seed. The error is a *skill.Error.
-func ParsePatch(b []byte) (Patch, error) {
-	var p Patch
+func parsePatch(b []byte) (patch, error) {
+	var p patch
 	err := strictjson.Object(b, func(key, value []byte) error {
 		null := string(value) == "null"
 		switch string(key) {
 		case fieldDescription:
-			p.Description = &Given[string]{}
+			p.Description = &given[string]{}
 			if null {
 				return nil
 			}
@@ -58,7 +59,7 @@ func ParsePatch(b []byte) (Patch, error) {
 			p.Description.Value = &s
 			return err
 		case fieldEnabled:
-			p.Enabled = &Given[bool]{}
+			p.Enabled = &given[bool]{}
 			if null {
 				return nil
 			}
@@ -69,7 +70,7 @@ func ParsePatch(b []byte) (Patch, error) {
 			p.Enabled.Value = &on
 			return nil
 		case fieldCost:
-			p.Cost = &Given[CostPatch]{}
+			p.Cost = &given[costChange]{}
 			if null {
 				return nil
 			}
@@ -85,7 +86,7 @@ func ParsePatch(b []byte) (Patch, error) {
 		return p, wrong("", "the body must be one JSON object: "+skill.CleanText(syntax.Error(), 200))
 	case err != nil:
 		return p, err
-	case p == Patch{}:
+	case p == patch{}:
 		return p, wrong("", "nothing to change; send description, is_enabled or cost_metadata")
 	}
 	return p, nil
@@ -103,8 +104,8 @@ func description(s string) (string, error) {
 	return s, nil
 }
 
-func costPatch(b []byte) (*CostPatch, error) {
-	c := &CostPatch{}
+func costPatch(b []byte) (*costChange, error) {
+	c := &costChange{}
 	err := strictjson.Object(b, func(key, value []byte) error {
 		to := map[string]**int{
 			"estimated_tokens": &c.EstimatedTokens, "estimated_duration_ms": &c.EstimatedDurationMS, "rate_limit_per_minute": &c.RateLimitPerMinute,
@@ -120,7 +121,7 @@ func costPatch(b []byte) (*CostPatch, error) {
 		return nil
 	})
 	var syntax *strictjson.Error
-	if errors.As(err, &syntax) || err == nil && *c == (CostPatch{}) {
+	if errors.As(err, &syntax) || err == nil && *c == (costChange{}) {
 		return nil, wrong(fieldCost, "must be an object with estimated_tokens, estimated_duration_ms or rate_limit_per_minute, or null")
 	}
 	return c, err
@@ -139,7 +140,7 @@ func wrong(field, what string) error {
 
 // apply makes the change. Values that are as the seed has them are changed all the same:
 // they stay when the seed says otherwise later.
-func (p *Patch) apply(d *Definition) {
+func (p *patch) apply(d *Definition) {
 	if g := p.Description; g != nil {
 		if d.mark(fieldDescription, g.Value != nil); g.Value != nil {
 			d.Description = *g.Value
@@ -158,7 +159,7 @@ func (p *Patch) apply(d *Definition) {
 	d.settle()
 }
 
-func (p *CostPatch) on(now *skill.Cost) *skill.Cost {
+func (p *costChange) on(now *skill.Cost) *skill.Cost {
 	out := &skill.Cost{}
 	if now != nil {
 		*out = *now
@@ -173,9 +174,17 @@ func (p *CostPatch) on(now *skill.Cost) *skill.Cost {
 	return out
 }
 
-// Update changes a definition, by the operator's word. The answer is the skill as it is
-// now; errors are *skill.Error.
-func (c *Definitions) Update(ctx context.Context, by skill.Principal, id skill.ID, p Patch) (skill.Descriptor, error) {
+// Update changes what the keys description, is_enabled and cost_metadata of a JSON object say. The
+// answer is the skill as it is now; errors are *skill.Error.
+func (c *Definitions) Update(ctx context.Context, by skill.Principal, id skill.ID, change []byte) (skill.Descriptor, error) {
+	p, err := parsePatch(change)
+	if err != nil {
+		return skill.Descriptor{}, err
+	}
+	return c.update(ctx, by, id, p)
+}
+
+func (c *Definitions) update(ctx context.Context, by skill.Principal, id skill.ID, p patch) (skill.Descriptor, error) {
 	made, err := c.change(ctx, by, id, "update", func(now *Definition) (*Definition, error) {
 		if now == nil || !now.DeletedAt.IsZero() {
 			return nil, noDefinition(id)
@@ -187,6 +196,40 @@ func (c *Definitions) Update(ctx context.Context, by skill.Principal, id skill.I
 	return c.show(made), err
 }
 
+// Decide enables or disables a skill. It has one version on this host.
+func (c *Definitions) Decide(ctx context.Context, d Decision) (skill.VersionState, error) {
+	if now := c.Now(); now.Has(d.ID) {
+		s, err := now.Get(d.ID, d.Version)
+		if err != nil {
+			return skill.VersionState{}, err
+		}
+		if has := s.Descriptor.Digest; d.Digest != "" && d.Digest != has {
+			return skill.VersionState{}, d.refuse(skill.Conflict, "digest mismatch: the skill has the digest "+has+"; check it again", map[string]any{"digest": has})
+		}
+	} else if d.Digest != "" {
+		return skill.VersionState{}, d.refuse(skill.Conflict, "the skill is deleted and its digest unknown here: omit the digest", nil)
+	}
+	act := c.Enable
+	switch d.Action {
+	case Enable:
+	case Disable:
+		act = c.Disable
+	case Approve, Rollback, Delete:
+		return skill.VersionState{}, d.refuse(skill.InvalidArgument, "the operator's own skills have one version: enable, disable or delete the skill", nil)
+	}
+	now, err := act(ctx, d.By, d.ID)
+	if err != nil {
+		return skill.VersionState{}, err
+	}
+	c.o.Log.InfoContext(ctx, "a decision about a skill", slog.String("decision", string(d.Action)), slog.String("principal", skill.CleanText(d.By.ID, 128)),
+		slog.String("skill_id", string(d.ID)), slog.String("reason", skill.CleanText(d.Reason, 400)))
+	state := skill.StateDisabled
+	if now.Enabled {
+		state = skill.StateEnabled
+	}
+	return skill.VersionState{ID: now.ID, Version: now.Version, Digest: now.Digest, State: state, Reason: now.Reason}, nil
+}
+
 // Enable lets a skill be called, and brings it back if it was deleted.
 func (c *Definitions) Enable(ctx context.Context, by skill.Principal, id skill.ID) (skill.Descriptor, error) {
 	on := true
@@ -196,7 +239,7 @@ func (c *Definitions) Enable(ctx context.Context, by skill.Principal, id skill.I
 		}
 		next := now.clone()
 		next.DeletedAt = time.Time{}
-		(&Patch{Enabled: &Given[bool]{&on}}).apply(next)
+		(&patch{Enabled: &given[bool]{&on}}).apply(next)
 		return next, nil
 	})
 	return c.show(made), err
@@ -205,11 +248,11 @@ func (c *Definitions) Enable(ctx context.Context, by skill.Principal, id skill.I
 // Disable stops a skill from being called. Calls that run go on.
 func (c *Definitions) Disable(ctx context.Context, by skill.Principal, id skill.ID) (skill.Descriptor, error) {
 	off := false
-	return c.Update(ctx, by, id, Patch{Enabled: &Given[bool]{&off}})
+	return c.update(ctx, by, id, patch{Enabled: &given[bool]{&off}})
 }
 
-// Delete takes a definition away. The answer is the skill as it was.
-func (c *Definitions) Delete(ctx context.Context, by skill.Principal, id skill.ID) (skill.Descriptor, error) {
+// Delete takes a definition away. The answer is the version that it had.
+func (c *Definitions) Delete(ctx context.Context, by skill.Principal, id skill.ID) (skill.VersionState, error) {
 	was, err := c.Now().Get(id, "")
 	if err != nil {
 		was = &manifest.Skill{Descriptor: skill.Descriptor{ID: id}} // this host has not seen it; the database decides
@@ -225,16 +268,15 @@ func (c *Definitions) Delete(ctx context.Context, by skill.Principal, id skill.I
 		next.DeletedAt = c.o.Now().UTC().Truncate(microsecond)
 		return next, nil
 	})
-	d := was.Descriptor
-	d.Enabled = false
-	return d, err
+	d := &was.Descriptor
+	return skill.VersionState{ID: d.ID, Version: d.Version, Digest: d.Digest, State: skill.StateDeleted}, err
 }
 
 // Create adds a definition of an entry in the form of a list's, as a JSON object; see
 // [manifest.Define] for where its code is looked for. What is wrong with the entry is
 // INVALID_MANIFEST, an id that is taken CONFLICT.
 func (c *Definitions) Create(ctx context.Context, by skill.Principal, entry []byte) (skill.Descriptor, error) {
-	if err := may(by); err != nil {
+	if err := authorize(by, skill.ScopeAdmin); err != nil {
 		return skill.Descriptor{}, err
 	}
 	if len(entry) > safeyaml.MaxBytes {
@@ -272,17 +314,14 @@ func (c *Definitions) Create(ctx context.Context, by skill.Principal, entry []by
 
 // change authorizes a change, makes it, writes it down, and reads what holds now.
 func (c *Definitions) change(ctx context.Context, by skill.Principal, id skill.ID, what string, do func(*Definition) (*Definition, error)) (made *Definition, err error) {
-	if err := may(by); err != nil {
+	if err := authorize(by, skill.ScopeAdmin); err != nil {
 		return nil, err
 	}
 	if c.o.DB == nil {
 		return nil, &skill.Error{Op: "catalogue.Change", Code: skill.Conflict, Subject: string(id), Message: "skills read from named folders cannot be changed; there is no database"}
 	}
-	record := c.o.Record
-	if record == nil {
-		record = func(_ context.Context, _ skill.Principal, _ string, _ skill.ID, do func() error) error { return do() }
-	}
-	err = record(ctx, by, what, id, func() error {
+	change := records.Change{Action: "definition." + what, Subject: string(id)}
+	err = records.Around(ctx, records.NewStore(c.o.DB), by, change, func() error {
 		return c.put(ctx, by, id, &made, do)
 	})
 	if err != nil {
@@ -347,17 +386,6 @@ func (c *Definitions) show(d *Definition) skill.Descriptor {
 		ID: d.Name, Version: d.Version, Digest: d.Digest, Runner: d.Kind, Description: d.Description, Cost: d.Cost,
 		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Reason: "this host has no files of the skill",
 	}
-}
-
-// may refuses who is not the operator.
-func may(p skill.Principal) error {
-	switch {
-	case p.ID == "":
-		return &skill.Error{Op: "catalogue.may", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
-	case !p.May(skill.ScopeAdmin):
-		return &skill.Error{Op: "catalogue.may", Code: skill.Forbidden, Subject: p.ID, Message: "missing scope " + skill.ScopeAdmin}
-	}
-	return nil
 }
 
 func noDefinition(id skill.ID) error {

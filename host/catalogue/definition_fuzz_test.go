@@ -27,7 +27,7 @@ func FuzzBodies(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		patch, err := ParsePatch(body)
+		patch, err := parsePatch(body)
 		shownWell(t, err)
 		c, openErr := OpenDefinitions(t.Context(), DefinitionOptions{DB: rowsOf(t).DB, Own: own, Registry: o})
 		if openErr != nil {

@@ -23,9 +23,7 @@ type DefinitionOptions struct {
 	// Registry is what Own was read with: definitions that came without files look for
 	// their code there.
 	Registry manifest.Options
-	// Record puts a change on record and then makes it; nil: nothing is on record.
-	Record func(ctx context.Context, by skill.Principal, what string, id skill.ID, do func() error) error
-	Look   bool // whether nothing is seeded: for those who only look
+	Look     bool // whether nothing is seeded: for those who only look
 	// Remote says that changes are asked over a network: they do not enable code outside the
 	// sandbox that its files keep off.
 	Remote bool
@@ -244,9 +242,9 @@ func StillDefinitions(own *manifest.Registry) *Definitions {
 	return c
 }
 
-// Knows reports whether an id is that of one of the operator's skills, deleted ones
+// Has reports whether an id is that of one of the operator's skills, deleted ones
 // included whose files are here.
-func (c *Definitions) Knows(id skill.ID) bool { return c.own.Load().Has(id) || c.Now().Has(id) }
+func (c *Definitions) Has(id skill.ID) bool { return c.own.Load().Has(id) || c.Now().Has(id) }
 
 // Hides says why the Agent Skill in a folder is not offered, "" if it is: the skill of the
 // folder may not be called now, or one of the operator's own has the name of a pulled one.

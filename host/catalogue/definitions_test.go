@@ -171,7 +171,7 @@ func TestSeeding(t *testing.T) {
 	if _, err := c.Disable(t.Context(), op, "echo"); err != nil {
 		t.Fatal(err)
 	}
-	patch(t, c, "voc_search", `{"cost_metadata": {"rate_limit_per_minute": 7}}`)
+	mustUpdate(t, c, "voc_search", `{"cost_metadata": {"rate_limit_per_minute": 7}}`)
 	s.write("skills/echo/skill.yaml", strings.Replace(file("echo", "Echoes twice.", "cost_metadata: {rate_limit_per_minute: 6}\n"), "1.0.0", "1.1.0", 1))
 	s.write("skills/skills.yaml", strings.Replace(strings.Replace(list, "Searches.", "Finds.", 1), "is_enabled: false", "is_enabled: true", 1))
 	s.write("cli/plain.py", "")
@@ -193,19 +193,15 @@ func TestSeeding(t *testing.T) {
 	}
 
 	// Given back, the files say it again, without a restart.
-	patch(t, c, "echo", `{"is_enabled": null}`)
-	patch(t, c, "voc_search", `{"cost_metadata": null}`)
+	mustUpdate(t, c, "echo", `{"is_enabled": null}`)
+	mustUpdate(t, c, "voc_search", `{"cost_metadata": null}`)
 	wantsSkills(t, "given back", shown(c),
 		`echo "Echoes twice." 6 true`, `later "Has no script yet." 0 true`, `tag_list "Lists." 0 true`, `voc_search "Finds." 30 true`)
 }
 
-func patch(t *testing.T, c *Definitions, id skill.ID, body string) skill.Descriptor {
+func mustUpdate(t *testing.T, c *Definitions, id skill.ID, body string) skill.Descriptor {
 	t.Helper()
-	p, err := ParsePatch([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := c.Update(t.Context(), skill.Local(), id, p)
+	d, err := c.Update(t.Context(), skill.Local(), id, []byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +212,7 @@ func TestDeleteAndComeBack(t *testing.T) {
 	s := newSite(t, rowsOf(t))
 	s.write("skills/echo/skill.yaml", file("echo", "Echoes.", ""))
 	c, op := s.mustStart(), skill.Local()
-	if d, err := c.Delete(t.Context(), op, "echo"); err != nil || d.ID != "echo" || d.Enabled {
+	if d, err := c.Delete(t.Context(), op, "echo"); err != nil || d.ID != "echo" || d.State != skill.StateDeleted {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	wantsSkills(t, "deleted", shown(c))
@@ -318,7 +314,7 @@ func TestRefusedDefinitions(t *testing.T) {
 		"an unknown number": `{"cost_metadata": {"price": 1}}`, "half a token": `{"cost_metadata": {"estimated_tokens": 1.5}}`,
 		"below zero": `{"cost_metadata": {"rate_limit_per_minute": -1}}`, "a null inside": `{"cost_metadata": {"rate_limit_per_minute": null}}`,
 	} {
-		_, err := ParsePatch([]byte(body))
+		_, err := parsePatch([]byte(body))
 		code(t, "a patch with "+name, err, skill.InvalidArgument)
 	}
 	if got := shown(c); got != nil {
@@ -349,7 +345,7 @@ func TestOnlyTheOperatorChanges(t *testing.T) {
 		code(t, "delete", err, test.want)
 		_, err = c.Create(ctx, test.p, []byte(`{}`))
 		code(t, "create", err, test.want)
-		_, err = c.Update(ctx, test.p, "echo", Patch{})
+		_, err = c.Update(ctx, test.p, "echo", []byte(`{"is_enabled": false}`))
 		code(t, "update", err, test.want)
 	}
 	if n := store.Latest(t) - before; n != 0 {

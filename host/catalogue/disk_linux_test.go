@@ -70,7 +70,7 @@ func fillAndFree(dir string) error {
 	if _, err := publish(s, "acme", "up", "1.0.0", "one"); err != nil {
 		return err
 	}
-	if _, err := s.Enable("acme", "up", "", By{}); err != nil {
+	if _, err := s.decide(to(Enable, "acme", "up", "")); err != nil {
 		return err
 	}
 	const before = "1.0.0 true: 1.0.0=enabled"
@@ -86,7 +86,7 @@ func fillAndFree(dir string) error {
 		return nil
 	}
 	upload := func(id skill.ID) error {
-		u, err := s.Begin("acme")
+		u, err := s.Begin(author("acme"))
 		if err != nil {
 			return err
 		}
@@ -95,12 +95,12 @@ func fillAndFree(dir string) error {
 		if err != nil {
 			return &skill.Error{Code: skill.Internal, Err: err} // admission has no place to unpack it
 		}
-		_, err = u.Publish(context.Background(), a, "someone")
+		_, err = u.publish(context.Background(), a)
 		return err
 	}
 	again := func() error { return upload("up") }
-	disable := func() error { _, err := s.Disable("acme", "up", "", By{}); return err }
-	remove := func() error { _, err := s.Delete("acme", "up", "1.0.0", By{}); return err }
+	disable := func() error { _, err := s.decide(to(Disable, "acme", "up", "")); return err }
+	remove := func() error { _, err := s.decide(to(Delete, "acme", "up", "1.0.0")); return err }
 
 	// No descriptors: nothing is changed, and nothing is taken for damaged.
 	var limit syscall.Rlimit

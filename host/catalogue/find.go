@@ -185,7 +185,7 @@ func (s *Store) skill(r *record, v *version, may bool) (*manifest.Skill, error) 
 	case errors.As(err, &broken):
 		w := *v
 		if w.quarantine == nil {
-			w.enabled, w.quarantine = false, &Decision{By: byHost, Reason: broken.why}
+			w.enabled, w.quarantine = false, &Mark{By: byHost, Reason: broken.why}
 		}
 		found = &manifest.Skill{Owner: k.tenant, Descriptor: skill.Descriptor{ID: k.id, Description: "This version cannot be used.", InputSchema: anyObject, OutputSchema: anyObject}}
 		v = &w

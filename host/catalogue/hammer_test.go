@@ -37,15 +37,19 @@ func TestHammer(t *testing.T) {
 						published.Add(1)
 					}
 				case 4, 5:
-					_, err = s.Enable(tenant, id, name, By{Operator: random.IntN(2) == 0})
+					d := to(Enable, tenant, id, name)
+					if random.IntN(2) == 0 {
+						d = asOperator(d)
+					}
+					_, err = s.decide(d)
 				case 6:
-					_, err = s.Disable(tenant, id, name, By{})
+					_, err = s.decide(to(Disable, tenant, id, name))
 				case 7:
-					_, err = s.Rollback(tenant, id, By{})
+					_, err = s.decide(to(Rollback, tenant, id, ""))
 				case 8:
-					_, err = s.Delete(tenant, id, name, By{})
+					_, err = s.decide(to(Delete, tenant, id, name))
 				case 9:
-					_, err = s.Approve(tenant, id, name, By{Operator: true})
+					_, err = s.decide(asOperator(to(Approve, tenant, id, name)))
 				case 10:
 					err = s.Quarantine(tenant, id, name, "it is tried")
 				case 11:

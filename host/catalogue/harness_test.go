@@ -122,9 +122,31 @@ func pack(staging string, id skill.ID, version, content string) (*admission.Admi
 	return &admission.Admitted{Folder: folder, Skill: found, Digest: found.Descriptor.Digest}, os.Chmod(folder, 0o555)
 }
 
+// author is who uploads for a tenant.
+func author(tenant string) skill.Principal {
+	return skill.Principal{ID: "ann", Type: skill.Human, Tenant: tenant, Scopes: []string{skill.ScopeUpload}}
+}
+
+// to is a decision of a tenant's author about its own skill.
+func to(action Action, tenant string, id skill.ID, version string) Decision {
+	return Decision{Action: action, By: author(tenant), Tenant: tenant, ID: id, Version: version}
+}
+
+// asOperator is a decision by the operator instead.
+func asOperator(d Decision) Decision {
+	d.By = skill.Principal{ID: "op", Type: skill.Human, Tenant: "ops", Scopes: []string{skill.ScopeAdmin}}
+	return d
+}
+
+// pinned is a decision about a version of a digest.
+func pinned(d Decision, digest string) Decision {
+	d.Digest = digest
+	return d
+}
+
 // publish uploads one version.
 func publish(s *Store, tenant string, id skill.ID, version, content string) (skill.VersionState, error) {
-	u, err := s.Begin(tenant)
+	u, err := s.Begin(author(tenant))
 	if err != nil {
 		return skill.VersionState{}, err
 	}
@@ -248,7 +270,7 @@ func (h *host) restart() {
 
 // upload is what a client and the edge do.
 func (h *host) upload(tenant string, id skill.ID, version, content string) (skill.VersionState, error) {
-	u, err := h.store.Begin(tenant)
+	u, err := h.store.Begin(author(tenant))
 	if err != nil {
 		return skill.VersionState{}, err
 	}

@@ -55,11 +55,11 @@ type oldDecision struct {
 	Reason string    `json:"word"`
 }
 
-func (d *oldDecision) decision() *Decision {
+func (d *oldDecision) decision() *Mark {
 	if d == nil {
 		return nil
 	}
-	return &Decision{By: d.By, At: d.At, Reason: d.Reason}
+	return &Mark{By: d.By, At: d.At, Reason: d.Reason}
 }
 
 // importOld takes over the uploads of an older release: archives first, then all records in
@@ -152,7 +152,7 @@ func (s *Store) importFiles(ctx context.Context, folder string, v *version) erro
 	}
 	if err != nil {
 		if v.quarantine == nil {
-			v.quarantine = &Decision{By: byHost, At: s.o.Now(), Reason: "its files did not match the admitted ones when they were imported: " + plain(err)}
+			v.quarantine = &Mark{By: byHost, At: s.o.Now(), Reason: "its files did not match the admitted ones when they were imported: " + plain(err)}
 		}
 		v.enabled = false
 		return nil

@@ -52,7 +52,7 @@ func TestImportsOldUploads(t *testing.T) {
 	if n := archives(t, s); n != 3 {
 		t.Errorf("%d archives of three digests", n)
 	}
-	if _, err := s.Disable("acme", "greeter", "1.1.0", By{}); err != nil {
+	if _, err := s.decide(to(Disable, "acme", "greeter", "1.1.0")); err != nil {
 		t.Fatal(err)
 	}
 	for _, again := range []bool{false, true} {

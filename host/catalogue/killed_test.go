@@ -50,13 +50,13 @@ func uploadForever(dir, round string) error {
 			return err
 		}
 		fmt.Println("published", tenant, id, version, v.Digest)
-		if _, err := s.Enable(tenant, id, version, By{ID: "child"}); err != nil {
+		if _, err := s.decide(to(Enable, tenant, id, version)); err != nil {
 			return err
 		}
 		fmt.Println("enabled", tenant, id, version, v.Digest)
 		if i%4 == 3 {
 			fmt.Println("deleting", tenant, id, version, v.Digest)
-			if _, err := s.Delete(tenant, id, version, By{}); err != nil {
+			if _, err := s.decide(to(Delete, tenant, id, version)); err != nil {
 				return err
 			}
 			fmt.Println("deleted", tenant, id, version, v.Digest)

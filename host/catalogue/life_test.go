@@ -44,7 +44,6 @@ type step struct {
 
 func (s *Store) play(do string) error {
 	what, version, _ := strings.Cut(do, " ")
-	by := By{ID: "ann"}
 	var err error
 	switch what {
 	case "publish":
@@ -52,17 +51,17 @@ func (s *Store) play(do string) error {
 	case "publish-other":
 		_, err = publish(s, "acme", "up", version, "other files")
 	case "enable":
-		_, err = s.Enable("acme", "up", version, by)
+		_, err = s.decide(to(Enable, "acme", "up", version))
 	case "release":
-		_, err = s.Enable("acme", "up", version, By{ID: "op", Operator: true, Reason: "fine"})
+		_, err = s.decide(asOperator(to(Enable, "acme", "up", version)))
 	case "disable":
-		_, err = s.Disable("acme", "up", version, By{})
+		_, err = s.decide(to(Disable, "acme", "up", version))
 	case "rollback":
-		_, err = s.Rollback("acme", "up", By{})
+		_, err = s.decide(to(Rollback, "acme", "up", ""))
 	case "delete":
-		_, err = s.Delete("acme", "up", version, By{})
+		_, err = s.decide(to(Delete, "acme", "up", version))
 	case "approve":
-		_, err = s.Approve("acme", "up", version, By{ID: "op", Operator: true})
+		_, err = s.decide(asOperator(to(Approve, "acme", "up", version)))
 	case "quarantine":
 		err = s.Quarantine("acme", "up", version, "it crashed")
 	case "sweep":
@@ -176,10 +175,10 @@ func TestGrace(t *testing.T) {
 	if err := s.Quarantine("acme", "up", "2.0.0", "it crashed"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Enable("acme", "up", "2.0.0", By{ID: "op", Operator: true, Reason: "it was\nthe disk"}); err != nil {
+	if _, err := s.decide(asOperator(to(Enable, "acme", "up", "2.0.0"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Delete("acme", "up", "1.0.0", By{}); err != nil {
+	if _, err := s.decide(to(Delete, "acme", "up", "1.0.0")); err != nil {
 		t.Fatal(err)
 	}
 	c.pass(time.Minute - 1)
@@ -192,7 +191,7 @@ func TestGrace(t *testing.T) {
 	if _, err := os.Stat(folder); !os.IsNotExist(err) {
 		t.Errorf("after the grace: %v", err)
 	}
-	if _, err := s.Delete("acme", "up", "2.0.0", By{}); err != nil {
+	if _, err := s.decide(to(Delete, "acme", "up", "2.0.0")); err != nil {
 		t.Fatal(err)
 	}
 	c.pass(time.Hour)
@@ -213,7 +212,7 @@ func TestWhoFindsWhat(t *testing.T) {
 	mustPublish(t, s, "a", "private", "1.0.0", "x")
 	mustPublish(t, s, "b", "other", "1.0.0", "x")
 	for _, v := range []string{"1.0.0", "2.0.0"} {
-		if _, err := s.Enable("a", "up", v, By{}); err != nil {
+		if _, err := s.decide(to(Enable, "a", "up", v)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -222,7 +221,7 @@ func TestWhoFindsWhat(t *testing.T) {
 	if strings.ReplaceAll(hidden.Error(), "up", "uq") != nothing.Error() {
 		t.Errorf("what is hidden is told apart: %v and %v", hidden, nothing)
 	}
-	if _, err := s.Approve("a", "up", "1.0.0", By{ID: "op", Operator: true}); err != nil {
+	if _, err := s.decide(asOperator(to(Approve, "a", "up", "1.0.0"))); err != nil {
 		t.Fatal(err)
 	}
 	for tenant, want := range map[string]string{
@@ -251,7 +250,7 @@ func TestWhoFindsWhat(t *testing.T) {
 	if got := seen(s, "b", "up"); got != "9.0.0 false: 9.0.0=disabled" {
 		t.Errorf("its own goes first: %s", got)
 	}
-	_, err := s.Approve("b", "up", "9.0.0", By{ID: "op", Operator: true})
+	_, err := s.decide(asOperator(to(Approve, "b", "up", "9.0.0")))
 	wants(t, err, skill.Conflict)
 
 	for name, c := range map[string]struct {
@@ -272,18 +271,24 @@ func TestWhoFindsWhat(t *testing.T) {
 		"nobody's":                      {caller: "ops", id: "nope", operator: true, code: skill.NotFound},
 		"not that tenant's":             {caller: "ops", named: "b", id: "private", operator: true, code: skill.NotFound},
 	} {
-		owner, err := s.Owner(c.caller, c.named, c.id, c.operator)
+		d := to(Enable, c.named, c.id, "")
+		d.By = author(c.caller)
+		if c.operator {
+			d = asOperator(d)
+			d.By.Tenant = c.caller
+		}
+		owner, err := s.owner(&d)
 		if owner != c.owner || skill.CodeOf(err) != c.code {
 			t.Errorf("%s: %q, %v", name, owner, err)
 		}
 	}
-	if _, err := s.Disable("a", "up", "1.0.0", By{}); err != nil {
+	if _, err := s.decide(to(Disable, "a", "up", "1.0.0")); err != nil {
 		t.Fatal(err)
 	}
 	if got := seen(s, "c", "up"); got != "1.0.0 false: 1.0.0=disabled+shared" {
 		t.Errorf("approved and disabled: %s", got)
 	}
-	if _, err := s.Delete("a", "up", "1.0.0", By{}); err != nil {
+	if _, err := s.decide(to(Delete, "a", "up", "1.0.0")); err != nil {
 		t.Fatal(err)
 	}
 	if got := seen(s, "c", "up"); got != "NOT_FOUND" {
@@ -302,7 +307,7 @@ func TestQuarantineOutlivesFiles(t *testing.T) {
 		if err := s.Quarantine("acme", "up", v, "it crashed"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Delete("acme", "up", v, By{}); err != nil {
+		if _, err := s.decide(to(Delete, "acme", "up", v)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -324,6 +329,6 @@ func TestQuarantineOutlivesFiles(t *testing.T) {
 	if got, want := seen(s, "acme", "up"), "2.0.1 false: 1.0.0=quarantined 2.0.1=disabled"; got != want {
 		t.Errorf("again: %s, want %s", got, want)
 	}
-	_, err := s.Enable("acme", "up", "1.0.0", By{ID: "ann"})
+	_, err := s.decide(to(Enable, "acme", "up", "1.0.0"))
 	wants(t, err, skill.Forbidden)
 }

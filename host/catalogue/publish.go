@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"openskill/host/admission"
+	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/sdk/skill"
 )
@@ -19,27 +20,35 @@ import (
 // Upload is the place of one upload under way. It is for one goroutine.
 type Upload struct {
 	store  *Store
+	by     skill.Principal
 	tenant string
 	dir    string
 	bytes  int64 // reserved
 }
 
-// Begin makes a place for an upload of a tenant. It refuses a tenant that has used
-// its quota up. Whoever gets it closes it.
-func (s *Store) Begin(tenant string) (*Upload, error) {
-	switch {
+// Begin makes a place for an upload of a principal that may upload. It refuses a tenant that has
+// used its quota up. The caller closes it.
+func (s *Store) Begin(by skill.Principal) (*Upload, error) {
+	if err := authorize(by, skill.ScopeUpload); err != nil {
+		return nil, err
+	}
+	switch tenant := by.Tenant; {
 	case tenant == "":
 		return nil, &skill.Error{Op: "catalogue.Begin", Code: skill.Forbidden, Message: "uploads require a tenant"}
 	case store.Plain(tenant) != tenant:
 		return nil, &skill.Error{Op: "catalogue.Begin", Code: skill.InvalidArgument, Subject: "tenant", Message: "the name of the tenant is not text that the database can hold"}
 	}
 	s.mu.RLock()
-	err := s.room(tenant, s.usage(tenant).bytes, 1)
+	err := s.room(by.Tenant, s.usage(by.Tenant).bytes, 1)
 	s.mu.RUnlock()
 	if err != nil {
 		return nil, err
 	}
-	return s.begin(tenant)
+	u, err := s.begin(by.Tenant)
+	if err == nil {
+		u.by = by
+	}
+	return u, err
 }
 
 // begin makes the place.
@@ -153,11 +162,26 @@ func (s *Store) room(tenant string, used, bytes int64) error {
 
 func minutes(d time.Duration) string { return d.Round(time.Second).String() }
 
-// Publish makes an admitted folder a version of the tenant, disabled. When it
-// returns without an error the version is in the database, which is that of every host,
-// whatever becomes of this one. The errors are CONFLICT for a version that is there
-// already, and for a quota of numbers; PAYLOAD_TOO_LARGE for the quota of bytes.
-func (u *Upload) Publish(ctx context.Context, a *admission.Admitted, by string) (skill.VersionState, error) {
+// Publish puts on record that an admitted folder becomes a version of the tenant, disabled, and
+// makes it one. Origin is where it came from. When it returns without an error the version is in
+// the database, which is that of every host, whatever becomes of this one. The errors are CONFLICT
+// for a version that is there already, and for a quota of numbers; PAYLOAD_TOO_LARGE for the quota
+// of bytes.
+func (u *Upload) Publish(ctx context.Context, a *admission.Admitted, origin string) (now skill.VersionState, err error) {
+	d := &a.Skill.Descriptor
+	change := records.Change{Tenant: u.tenant, Action: "skill.upload", Subject: string(d.ID), Details: map[string]string{"version": d.Version, "digest": a.Digest, "origin": origin}}
+	err = records.Around(ctx, records.NewStore(u.store.o.DB), u.by, change, func() error {
+		now, err = u.publish(ctx, a)
+		return err
+	})
+	if err == nil {
+		u.store.o.Log.InfoContext(ctx, "a version was uploaded", slog.String("tenant", skill.CleanText(u.tenant, 128)), slog.String("principal", skill.CleanText(u.by.ID, 128)),
+			slog.String("skill_id", string(d.ID)), slog.String("version", d.Version), slog.String("digest", a.Digest), slog.String("origin", origin))
+	}
+	return now, err
+}
+
+func (u *Upload) publish(ctx context.Context, a *admission.Admitted) (skill.VersionState, error) {
 	s, k := u.store, key{u.tenant, a.Skill.Descriptor.ID}
 	if u.dir == "" {
 		return skill.VersionState{}, errors.New("catalogue.Publish: the upload is closed")
@@ -195,7 +219,7 @@ func (u *Upload) Publish(ctx context.Context, a *admission.Admitted, by string) 
 		if err != nil {
 			return err
 		}
-		v = r.add(a, space, by, s.o.Now())
+		v = r.add(a, space, u.by.ID, s.o.Now())
 		return t.save(r, before)
 	})
 	switch {

@@ -45,23 +45,23 @@ type version struct {
 	uploadedBy string
 	uploadedAt time.Time
 	enabled    bool
-	wasEnabled bool      // at any time
-	approved   *Decision // for all tenants
-	quarantine *Decision
+	wasEnabled bool  // at any time
+	approved   *Mark // for all tenants
+	quarantine *Mark
 	deleted    time.Time // zero: it is there
 	gone       bool      // the files too: what the version was is remembered
 
 	absent bool // the files are not on this host yet
 }
 
-// Decision is who decided, when, and why.
-type Decision struct {
+// Mark is who decided, when, and why.
+type Mark struct {
 	By     string // id of the principal; "host" for the host itself
 	At     time.Time
 	Reason string
 }
 
-// byHost is who the host itself is in a Decision.
+// byHost is who the host itself is in a Mark.
 const byHost = "host"
 
 func (v *version) state() skill.State {
@@ -211,4 +211,46 @@ func folderName(digest string) string {
 		return "damaged" // no row has it; nothing is ever put there
 	}
 	return strings.TrimPrefix(digest, "sha256:")
+}
+
+// before is the version that was current before the current one, and what is left of the history
+// without it. One that was deleted or quarantined since is passed over.
+func (r *record) before() (*version, []string) {
+	for i := len(r.history) - 1; i >= 0; i-- {
+		if v := r.find(r.history[i]); v != nil && r.history[i] != r.current && v.quarantine == nil {
+			return v, r.history[:i]
+		}
+	}
+	return nil, nil
+}
+
+// toEnable is the version that :enable means where it names none: the newest one
+// that was never enabled before; else the current one; else the newest.
+func (r *record) toEnable() *version {
+	live := r.live()
+	newest := live[len(live)-1]
+	if current := r.find(r.current); current != nil && newest.wasEnabled {
+		return current
+	}
+	return newest
+}
+
+// current is the version that calls without one mean; the newest where there is none.
+func (r *record) currentOr() *version {
+	if v := r.find(r.current); v != nil {
+		return v
+	}
+	live := r.live()
+	return live[len(live)-1]
+}
+
+func (r *record) makeCurrent(name string) {
+	if r.current == name {
+		return
+	}
+	if r.current != "" {
+		r.history = append(r.history, r.current)
+		r.history = r.history[max(len(r.history)-maxHistory, 0):]
+	}
+	r.current = name
 }

@@ -47,8 +47,8 @@ func uploadUntilKilled(t *testing.T) {
 			act  func() (skill.VersionState, error)
 		}{
 			{"disabled", func() (skill.VersionState, error) { return h.upload("acme", id, "1.0.0", fmt.Sprintf("%d", n)) }},
-			{"enabled", func() (skill.VersionState, error) { return h.store.Enable("acme", id, "", by) }},
-			{"deleted", func() (skill.VersionState, error) { return h.store.Delete("acme", id, "1.0.0", By{}) }},
+			{"enabled", func() (skill.VersionState, error) { return h.store.decide(to(Enable, "acme", id, "")) }},
+			{"deleted", func() (skill.VersionState, error) { return h.store.decide(to(Delete, "acme", id, "1.0.0")) }},
 		} {
 			if do.said == "deleted" && n%3 > 0 {
 				continue

@@ -15,8 +15,6 @@ import (
 	"openskill/sdk/skill"
 )
 
-var by = By{ID: "ann"}
-
 // The life of uploads on two hosts: what one does, the other shows.
 func TestSharedLife(t *testing.T) { onBoth(t, testSharedLife) }
 
@@ -25,33 +23,30 @@ func testSharedLife(t *testing.T, m *store.DB) {
 	a, b := newHost(t, m, nil, nil), newHost(t, m, nil, nil)
 	a.must(a.upload("acme", "up", "1.0.0", "one"))
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
-	b.must(b.store.Enable("acme", "up", "", by))
+	b.must(b.store.decide(to(Enable, "acme", "up", "")))
 	a.learns("acme", "up", "1.0.0 true: 1.0.0=enabled one")
 	b.must(b.upload("acme", "up", "1.1.0", "two"))
 	// The first host decides about a version that it has not seen yet.
-	if owner, err := a.store.Owner("acme", "", "up", false); err != nil || owner != "acme" {
-		t.Fatalf("%q, %v", owner, err)
-	}
-	a.must(a.store.Enable("acme", "up", "1.1.0", by))
+	a.must(a.store.Decide(Decision{Action: Enable, By: author("acme"), ID: "up", Version: "1.1.0"}))
 	a.learns("acme", "up", "1.1.0 true: 1.0.0=enabled 1.1.0=enabled two")
 	b.learns("acme", "up", "1.1.0 true: 1.0.0=enabled 1.1.0=enabled two")
 	if got := b.seen("other", "up"); got != "NOT_FOUND" {
 		t.Errorf("another tenant finds %s", got)
 	}
-	a.must(a.store.Approve("acme", "up", "", By{ID: "op", Operator: true}))
+	a.must(a.store.decide(asOperator(to(Approve, "acme", "up", ""))))
 	b.learns("other", "up", "1.1.0 true: 1.1.0=enabled two")
 	b.must(b.upload("other", "up", "3.0.0", "three"))
-	_, err := b.store.Approve("other", "up", "", By{ID: "op", Operator: true})
+	_, err := b.store.decide(asOperator(to(Approve, "other", "up", "")))
 	wants(t, err, skill.Conflict)
-	b.must(b.store.Rollback("acme", "up", By{}))
+	b.must(b.store.decide(to(Rollback, "acme", "up", "")))
 	a.learns("acme", "up", "1.0.0 true: 1.0.0=enabled 1.1.0=disabled one")
 	if err := b.store.Quarantine("acme", "up", "1.0.0", "it crashed"); err != nil {
 		t.Fatal(err)
 	}
 	a.learns("acme", "up", "1.0.0 false: 1.0.0=quarantined 1.1.0=disabled one")
-	_, err = a.store.Enable("acme", "up", "1.0.0", by)
+	_, err = a.store.decide(to(Enable, "acme", "up", "1.0.0"))
 	wants(t, err, skill.Forbidden)
-	a.must(a.store.Delete("acme", "up", "1.1.0", By{}))
+	a.must(a.store.decide(to(Delete, "acme", "up", "1.1.0")))
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=quarantined one")
 }
 
@@ -116,7 +111,7 @@ func testSharedFilesAreACopy(t *testing.T, m *store.DB) {
 		t.Fatal(err)
 	}
 	a.must(a.upload("acme", "up", "1.0.0", "one"))
-	a.must(a.store.Enable("acme", "up", "", by))
+	a.must(a.store.decide(to(Enable, "acme", "up", "")))
 	b.restart()
 	const want = "1.0.0 true: 1.0.0=enabled one"
 	b.learns("acme", "up", want)
@@ -189,7 +184,7 @@ func testSharedFilesAreRefused(t *testing.T, m *store.DB) {
 	}
 	a, b := newHost(t, m, nil, nil), newHost(t, m, strict, nil)
 	a.must(a.upload("acme", "up", "1.0.0", "fast"))
-	a.must(a.store.Enable("acme", "up", "", by))
+	a.must(a.store.decide(to(Enable, "acme", "up", "")))
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=quarantined")
 	if got := a.seen("acme", "up"); got != "1.0.0 true: 1.0.0=enabled fast" {
 		t.Errorf("the first host: %s", got)
@@ -220,7 +215,7 @@ func testDatabaseRefuses(t *testing.T, m *store.DB) {
 	mend := failing(t, m)
 	_, err := a.upload("acme", "other", "1.0.0", "two")
 	wants(t, err, skill.Internal)
-	_, err = b.store.Enable("acme", "up", "", by)
+	_, err = b.store.decide(to(Enable, "acme", "up", ""))
 	wants(t, err, skill.Internal)
 	mend()
 	if n := archives(t, a.store); n != 1 {
@@ -269,7 +264,7 @@ func testSharedChangesAreLost(t *testing.T, m *store.DB) {
 	if err := m.Read.QueryRowContext(t.Context(), "SELECT revision FROM revisions WHERE topic = $1", Topic).Scan(&before); err != nil {
 		t.Fatal(err)
 	}
-	a.must(a.store.Enable("acme", "up", "", by))
+	a.must(a.store.decide(to(Enable, "acme", "up", "")))
 	a.must(a.upload("acme", "more", "1.0.0", "more"))
 	b.learns("acme", "more", "1.0.0 false: 1.0.0=disabled more")
 	b.learns("acme", "up", "1.0.0 true: 1.0.0=enabled one")
@@ -297,7 +292,7 @@ func testQuarantineHoldsWithoutTheDatabase(t *testing.T, m *store.DB) {
 	t.Helper()
 	a, b := newHost(t, m, nil, nil), newHost(t, m, nil, nil)
 	a.must(a.upload("acme", "up", "1.0.0", "one"))
-	a.must(a.store.Enable("acme", "up", "", by))
+	a.must(a.store.decide(to(Enable, "acme", "up", "")))
 	b.learns("acme", "up", "1.0.0 true: 1.0.0=enabled one")
 	mend := failing(t, m)
 	if err := a.store.Quarantine("acme", "up", "1.0.0", "it crashed"); err == nil {
@@ -306,7 +301,7 @@ func testQuarantineHoldsWithoutTheDatabase(t *testing.T, m *store.DB) {
 	if got := a.seen("acme", "up"); got != "1.0.0 false: 1.0.0=quarantined one" {
 		t.Errorf("while the database is gone: %s", got)
 	}
-	if _, err := a.store.Disable("acme", "up", "", By{}); skill.CodeOf(err) != skill.Internal {
+	if _, err := a.store.decide(to(Disable, "acme", "up", "")); skill.CodeOf(err) != skill.Internal {
 		t.Errorf("a decision meanwhile: %v", err)
 	}
 	if got := b.seen("acme", "up"); got != "1.0.0 true: 1.0.0=enabled one" {
@@ -315,7 +310,7 @@ func testQuarantineHoldsWithoutTheDatabase(t *testing.T, m *store.DB) {
 	mend()
 	a.learns("acme", "up", "1.0.0 false: 1.0.0=quarantined one")
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=quarantined one")
-	b.must(b.store.Enable("acme", "up", "", By{ID: "op", Operator: true}))
+	b.must(b.store.decide(asOperator(to(Enable, "acme", "up", ""))))
 	a.learns("acme", "up", "1.0.0 true: 1.0.0=enabled one")
 }
 
@@ -336,14 +331,14 @@ func testSharedSweep(t *testing.T, m *store.DB) {
 	a, b := newHost(t, m, nil, clock), newHost(t, m, nil, clock)
 	a.must(a.upload("acme", "up", "1.0.0", "one"))
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
-	b.must(b.store.Delete("acme", "up", "1.0.0", By{}))
+	b.must(b.store.decide(to(Delete, "acme", "up", "1.0.0")))
 	a.learns("acme", "up", "NOT_FOUND")
 	if len(folders(t, a.store)) != 1 || len(folders(t, b.store)) != 1 {
 		t.Errorf("before the grace is over: %v, %v", folders(t, a.store), folders(t, b.store))
 	}
 	a.must(a.upload("acme", "up", "1.0.0", "one")) // back as it was
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
-	b.must(b.store.Delete("acme", "up", "1.0.0", By{}))
+	b.must(b.store.decide(to(Delete, "acme", "up", "1.0.0")))
 	mu.Lock()
 	passed = 2 * time.Hour
 	mu.Unlock()

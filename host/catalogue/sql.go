@@ -28,7 +28,7 @@ func selectRecords(ctx context.Context, on store.Querier, where string, args ...
 	defer rows.Close()
 	var list []*record
 	for rows.Next() {
-		r, v, approved, quarantine := &record{}, &version{}, &Decision{}, &Decision{}
+		r, v, approved, quarantine := &record{}, &version{}, &Mark{}, &Mark{}
 		var history string
 		var uploaded, approvedAt, quarantinedAt, deleted int64
 		err := rows.Scan(&r.key.tenant, &r.key.id, &r.current, &history, &r.revision, &v.version, &v.digest, &v.bytes, &v.position, &v.uploadedBy, &uploaded,
@@ -71,9 +71,9 @@ func instant(micros int64) time.Time {
 
 // columns is a decision as the columns have it. One that was made at no known time is one
 // all the same.
-func (d *Decision) columns() (Decision, int64) {
+func (d *Mark) columns() (Mark, int64) {
 	if d == nil {
-		return Decision{}, 0
+		return Mark{}, 0
 	}
 	return *d, max(d.At.UnixMicro(), 1)
 }

@@ -43,8 +43,8 @@ type Options struct {
 	Grace    time.Duration // from the deletion of a version to that of its files; 0: 10 minutes
 	Alone    bool          // all uploads are of one tenant, which may have all fetches
 
-	// RecordQuarantine puts a quarantine on record, and calls do in any case. nil: none is.
-	RecordQuarantine func(tenant string, id skill.ID, version, reason string, do func() error) error
+	// Enabled is told of every version that is enabled here; it must not wait. nil: nobody is.
+	Enabled func(tenant string, id skill.ID, version string)
 
 	Log *slog.Logger     // nil: slog.Default()
 	Now func() time.Time // nil: the system's clock
@@ -64,7 +64,7 @@ type Store struct {
 	revision int64               // up to which records were read
 	approved map[skill.ID]string // tenant of the approved versions of an id
 	reserved map[string]int64    // bytes, by tenant, of uploads under way
-	held     map[heldVersion]*Decision
+	held     map[heldVersion]*Mark
 
 	here     map[string]bool   // folders of versions that are whole
 	fetching map[string]bool   // folders
@@ -119,7 +119,7 @@ func Open(o Options) (*Store, error) {
 	}
 	s := &Store{
 		o: o, skills: map[key]*record{}, approved: map[skill.ID]string{}, changes: map[string]uint64{}, reserved: map[string]int64{},
-		held: map[heldVersion]*Decision{}, here: map[string]bool{}, fetching: map[string]bool{}, refused: map[string]string{}, garbage: map[string]bool{},
+		held: map[heldVersion]*Mark{}, here: map[string]bool{}, fetching: map[string]bool{}, refused: map[string]string{}, garbage: map[string]bool{},
 		fetcher: gate.New(gate.Options{Places: fetchers, Queue: 1 << 20, Alone: o.Alone}),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())

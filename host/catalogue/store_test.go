@@ -26,7 +26,7 @@ func TestWhatIsKept(t *testing.T) {
 		t.Errorf("published as %+v", v)
 	}
 	mustPublish(t, s, "acme", "up", "1.1.0", "two")
-	if _, err := s.Enable("acme", "up", "1.0.0", By{ID: "a"}); err != nil {
+	if _, err := s.decide(to(Enable, "acme", "up", "1.0.0")); err != nil {
 		t.Fatal(err)
 	}
 	mustPublish(t, s, "../Ünïcode /", "up", "1.0.0", "other")
@@ -135,9 +135,9 @@ func TestReservedIDs(t *testing.T) {
 
 func TestNobodysUpload(t *testing.T) {
 	s := open(t, t.TempDir(), nil)
-	_, err := s.Begin("")
+	_, err := s.Begin(author(""))
 	wants(t, err, skill.Forbidden)
-	_, err = s.Begin("a\x00b") // which PostgreSQL cannot hold
+	_, err = s.Begin(author("a\x00b")) // which PostgreSQL cannot hold
 	wants(t, err, skill.InvalidArgument)
 }
 
@@ -151,7 +151,7 @@ func TestQuotas(t *testing.T) {
 		wants(t, err, skill.Conflict)
 		mustPublish(t, s, "acme", "b", "1.1.0", "x")
 		mustPublish(t, s, "other", "c", "1.0.0", "x")
-		if _, err := s.Delete("acme", "a", "1.0.0", By{}); err != nil {
+		if _, err := s.decide(to(Delete, "acme", "a", "1.0.0")); err != nil {
 			t.Fatal(err)
 		}
 		mustPublish(t, s, "acme", "c", "1.0.0", "x")
@@ -163,7 +163,7 @@ func TestQuotas(t *testing.T) {
 		mustPublish(t, s, "acme", "a", "1.1.0", "x")
 		_, err := publish(s, "acme", "a", "1.2.0", "x")
 		wants(t, err, skill.Conflict)
-		if _, err := s.Delete("acme", "a", "1.0.0", By{}); err != nil {
+		if _, err := s.decide(to(Delete, "acme", "a", "1.0.0")); err != nil {
 			t.Fatal(err)
 		}
 		_, err = publish(s, "acme", "a", "1.2.0", "x") // its files are still there
@@ -228,7 +228,7 @@ func TestSpaceIsThatOfTheDisk(t *testing.T) {
 
 func TestUploadThatEnds(t *testing.T) {
 	s := open(t, t.TempDir(), nil)
-	u, err := s.Begin("acme")
+	u, err := s.Begin(author("acme"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestUploadThatEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = u.Publish(ctx, a, "someone")
+	_, err = u.publish(ctx, a)
 	wants(t, err, skill.Cancelled)
 	for range 2 {
 		if err := u.Close(); err != nil {
@@ -330,7 +330,7 @@ func TestSwappedFile(t *testing.T) {
 				dir := t.TempDir()
 				s := open(t, dir, nil)
 				mustPublish(t, s, "acme", "up", "1.0.0", "one")
-				if _, err := s.Enable("acme", "up", "", By{}); err != nil {
+				if _, err := s.decide(to(Enable, "acme", "up", "")); err != nil {
 					t.Fatal(err)
 				}
 				folder := must(s.Get("acme", "up", "")).Folder
@@ -381,7 +381,7 @@ func TestNotAcceptedAnyMore(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, nil)
 	mustPublish(t, s, "acme", "up", "1.0.0", "one")
-	if _, err := s.Enable("acme", "up", "", By{}); err != nil {
+	if _, err := s.decide(to(Enable, "acme", "up", "")); err != nil {
 		t.Fatal(err)
 	}
 	_ = s.Close()

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"openskill/host/api"
+	"openskill/host/catalogue"
 	"openskill/sdk/skill"
 )
 
@@ -62,12 +63,11 @@ func (d *Definitions) Delete(ctx context.Context, p skill.Principal, id skill.ID
 	return skill.VersionState{ID: id, Version: "1.0.0", State: skill.StateDeleted}, d.act(ctx, p, "delete", id, "")
 }
 
-// Enable answers as if the skill were enabled.
-func (d *Definitions) Enable(ctx context.Context, p skill.Principal, w api.Which) (skill.VersionState, error) {
-	return skill.VersionState{ID: w.ID, Version: "1.0.0", State: skill.StateEnabled}, d.act(ctx, p, "enable", w.ID, w.Reason)
-}
-
-// Disable answers as if the skill were disabled.
-func (d *Definitions) Disable(ctx context.Context, p skill.Principal, w api.Which) (skill.VersionState, error) {
-	return skill.VersionState{ID: w.ID, Version: "1.0.0", State: skill.StateDisabled}, d.act(ctx, p, "disable", w.ID, w.Reason)
+// Decide answers as if it were done.
+func (d *Definitions) Decide(ctx context.Context, what catalogue.Decision) (skill.VersionState, error) {
+	state := skill.StateEnabled
+	if what.Action == catalogue.Disable {
+		state = skill.StateDisabled
+	}
+	return skill.VersionState{ID: what.ID, Version: "1.0.0", State: state}, d.act(ctx, what.By, string(what.Action), what.ID, what.Reason)
 }

@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -10,7 +11,9 @@ import (
 	"strings"
 	"sync"
 
+	"openskill/host/admission"
 	"openskill/host/api"
+	"openskill/host/catalogue"
 	"openskill/sdk/skill"
 )
 
@@ -26,7 +29,7 @@ type Uploads struct {
 
 	mu       sync.Mutex
 	seen     []Uploaded
-	asks     []Decision
+	asks     []catalogue.Decision
 	open     int
 	reserved int64
 }
@@ -37,13 +40,6 @@ type Uploaded struct {
 	Archive, Module, Manifest string // "" for none; "<bytes> <hex of SHA-256>"
 	DryRun                    bool
 	Reference                 string // of what was fetched; "" where it came in
-}
-
-// Decision is what was decided about a version.
-type Decision struct {
-	Action string
-	By     string
-	Which  api.Which
 }
 
 // Sum is how a file of these bytes is told in [Uploaded].
@@ -57,10 +53,10 @@ func (u *Uploads) Seen() []Uploaded {
 }
 
 // Decisions gives what was decided, in order.
-func (u *Uploads) Decisions() []Decision {
+func (u *Uploads) Decisions() []catalogue.Decision {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return append([]Decision(nil), u.asks...)
+	return append([]catalogue.Decision(nil), u.asks...)
 }
 
 // Open says how many uploads are under way.
@@ -129,9 +125,9 @@ func (o *upload) File() (*os.File, error) {
 
 // Fetch gives an archive that is its reference, but for one that begins with none/, which is
 // not there.
-func (o *upload) Fetch(_ context.Context, reference string) (api.Parts, error) {
+func (o *upload) Fetch(_ context.Context, reference string) (admission.Source, error) {
 	if strings.HasPrefix(reference, "none/") {
-		return api.Parts{}, &skill.Error{Code: skill.NotFound, Message: "the registry does not have that"}
+		return admission.Source{}, &skill.Error{Code: skill.NotFound, Message: "the registry does not have that"}
 	}
 	f, err := o.File()
 	if err == nil {
@@ -141,10 +137,10 @@ func (o *upload) Fetch(_ context.Context, reference string) (api.Parts, error) {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	o.from = reference
-	return api.Parts{Archive: f}, err
+	return admission.Source{Archive: f}, err
 }
 
-func (o *upload) Admit(ctx context.Context, parts api.Parts, dryRun bool) (*skill.UploadResult, error) {
+func (o *upload) Admit(ctx context.Context, parts admission.Source, dryRun bool) (*skill.UploadResult, error) {
 	what := Uploaded{Tenant: o.tenant, DryRun: dryRun, Reference: o.from}
 	for _, f := range []struct {
 		from *os.File
@@ -191,54 +187,33 @@ func (o *upload) Close() error {
 	return nil
 }
 
-func (u *Uploads) decide(p skill.Principal, scope, action string, w api.Which, state skill.State) (skill.VersionState, error) {
+// Decide answers as if it were done.
+func (u *Uploads) Decide(d catalogue.Decision) (skill.VersionState, error) {
+	scope := skill.ScopeUpload
+	if d.Action == catalogue.Approve {
+		scope = skill.ScopeAdmin
+	}
+	p := d.By
 	if !p.May(skill.ScopeAdmin) { // who has it decides about every upload
 		if err := may(p, scope); err != nil {
 			return skill.VersionState{}, err
 		}
 	}
-	owner := w.Tenant
+	owner := d.Tenant
 	if owner == "" || !p.May(skill.ScopeAdmin) {
 		owner = p.Tenant
 	}
-	if id := u.Skill; id == "" && w.ID != "uploaded" || id != "" && id != w.ID || u.Owner != "" && u.Owner != owner {
+	if id := u.Skill; id == "" && d.ID != "uploaded" || id != "" && id != d.ID || u.Owner != "" && u.Owner != owner {
 		return skill.VersionState{}, &skill.Error{Code: skill.NotFound, Message: "there is no such skill"}
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.asks = append(u.asks, Decision{action, p.ID, w})
-	version := w.Version
-	if version == "" {
-		version = "1.0.0"
-	}
-	return skill.VersionState{ID: w.ID, Version: version, Digest: "sha256:" + strings.Repeat("0", 64), State: state}, nil
-}
-
-// Enable answers as if the version were enabled.
-func (u *Uploads) Enable(p skill.Principal, w api.Which) (skill.VersionState, error) {
-	return u.decide(p, skill.ScopeUpload, "enable", w, skill.StateEnabled)
-}
-
-// Disable answers as if the version were disabled.
-func (u *Uploads) Disable(p skill.Principal, w api.Which) (skill.VersionState, error) {
-	return u.decide(p, skill.ScopeUpload, "disable", w, skill.StateDisabled)
-}
-
-// Approve answers as if the version were approved.
-func (u *Uploads) Approve(p skill.Principal, w api.Which) (skill.VersionState, error) {
-	v, err := u.decide(p, skill.ScopeAdmin, "approve", w, skill.StateEnabled)
-	v.Shared = err == nil
-	return v, err
-}
-
-// Rollback answers as if there were a version before.
-func (u *Uploads) Rollback(p skill.Principal, w api.Which) (skill.VersionState, error) {
-	return u.decide(p, skill.ScopeUpload, "rollback", w, skill.StateEnabled)
-}
-
-// Delete answers as if the version were deleted.
-func (u *Uploads) Delete(p skill.Principal, w api.Which) (skill.VersionState, error) {
-	return u.decide(p, skill.ScopeUpload, "delete", w, skill.StateDeleted)
+	u.asks = append(u.asks, d)
+	state := map[catalogue.Action]skill.State{catalogue.Disable: skill.StateDisabled, catalogue.Delete: skill.StateDeleted}[d.Action]
+	return skill.VersionState{
+		ID: d.ID, Version: cmp.Or(d.Version, "1.0.0"), Digest: "sha256:" + strings.Repeat("0", 64),
+		State: cmp.Or(state, skill.StateEnabled), Shared: d.Action == catalogue.Approve,
+	}, nil
 }
 
 // Report answers for the version of the skill that there is, to those of its tenant.
