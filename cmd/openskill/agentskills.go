@@ -44,8 +44,8 @@ func (a *cli) agentSkillsListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [FOLDER…]",
 		Short: "List the Agent Skills of this host or of folders",
-		Long: `List the Agent Skills of the settings; with folders, those in them instead. What was
-skipped, and why, goes to standard error.`,
+		Long: `List the Agent Skills of the settings, or of the named folders. Skipped ones, and why,
+go to standard error.`,
 		Example: "  openskill agent-skills list ./skills --json",
 	}
 	flags := bindSettings(cmd, agentSettings...)
@@ -145,10 +145,10 @@ func (a *cli) agentSkillsRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run SKILL SCRIPT [-- ARGS…]",
 		Short: "Run a script of an Agent Skill in the sandbox, without a running host",
-		Long: `Run a script as a running host would and print the Normalized
-Skill Result, whose data is {"output": what the script printed}. Output that is not UTF-8 is
-base64 there, and "encoding" says so. The exit code is 0 only if the result says "success": true. openskill script runs a script of any folder, and
-passes its streams through.
+		Long: `Run a script as a running host would and print the Normalized Skill Result, whose data
+is {"output": standard output}. Output that is not UTF-8 is base64, with "encoding". The
+exit code is 0 only if the result has "success": true. openskill script passes streams
+through instead.
 
 Arguments follow after --, or come as JSON with --args: a list of texts, or an object,
 whose {"value": 1} becomes --value 1.`,

@@ -21,8 +21,8 @@ func (a *cli) approvalsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approvals",
 		Short: "List and decide the approvals that scripts requested",
-		Long: `List and decide approval requests of scripts of Agent Skills (OPENSKILL_SCRIPT_APPROVAL).
-It works on the host's database; a running host sees decisions at once.`,
+		Long: `List and decide approval requests of scripts of Agent Skills (OPENSKILL_SCRIPT_APPROVAL)
+in the host's database. A running host sees decisions at once.`,
 		Example: `  openskill approvals list --only pending
   openskill approvals approve 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f`,
 	}
@@ -144,8 +144,8 @@ func (a *cli) approvalsDecideCommand(approve bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve ID…",
 		Short: "Approve a request",
-		Long: `Approve a request: all runs of scripts of this version of the skill, or the one call, as
-the record says.`,
+		Long: `Approve a request: for all scripts of this version of the skill, or for one call, as the
+record says.`,
 		Example: "  openskill approvals approve 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f",
 		Args:    takes(1, many),
 	}

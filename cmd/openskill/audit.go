@@ -20,13 +20,12 @@ func (a *cli) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "List, show, verify and export the records of runs and changes",
-		Long: `Read the records of runs: who called what, when, and how it ended; and of changes of
-keys, skills, approvals and settings: who made them. It works on the database of the settings, whether hosts use it or not.
+		Long: `Read the records of runs (caller, skill, time, outcome) and of changes of keys, skills,
+approvals and settings, in the database of the settings. Hosts may be running.
 
-Each record has a hash of itself and of the record before it, so that verify finds a
-record that was changed, removed, moved or added. Who can change the whole database
-can write a chain anew, though: keep what head prints at another place, and compare
-with verify --against.`,
+Each record has a hash of itself and of the previous one, so verify finds records that
+were changed, removed, moved or added. Anyone who can write the whole database can
+rewrite a chain: store the output of head elsewhere, and compare with verify --against.`,
 		Example: `  openskill audit list --skill echo --since 24h
   openskill audit verify`,
 	}
@@ -130,8 +129,8 @@ func (a *cli) auditListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List executions, newest first",
-		Long: `List executions, newest first, those that run included. A page that is not the
-last one ends with the cursor of the next.`,
+		Long: `List executions, newest first, including running ones. A page ends with the cursor of
+the next one, if there is one.`,
 		Example: `  openskill audit list --tenant acme --status failed --since 7d
   openskill audit list --json --limit 1000`,
 		Args: takes(0, 0),

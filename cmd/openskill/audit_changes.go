@@ -21,9 +21,9 @@ func (a *cli) auditChangesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "changes",
 		Short: "List changes of keys, skills, approvals and settings, newest first",
-		Long: `List changes of keys, skills, approvals and settings, newest first: who made them,
-and of what. A change is on record before it is made; one that failed has a second
-record with the code of the error.`,
+		Long: `List changes of keys, skills, approvals and settings, newest first, with their authors.
+A change is recorded before it is made; a failed one has a second record with the error
+code.`,
 		Example: `  openskill audit changes --tenant acme --since 7d
   openskill audit changes --json --limit 1000`,
 		Args: takes(0, 0),

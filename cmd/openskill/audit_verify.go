@@ -25,15 +25,15 @@ func (a *cli) auditVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Verify that no record was changed, removed, moved or added",
-		Long: `Read the chain of each tenant from its oldest record to its last, and print a line
-for each that is whole, or a line for each of the first 100 places where something is
-wrong. The executions that list shows are compared with their records, and each must
-have one. Hosts may run meanwhile. Exit 1 when something is wrong.
+		Long: `Verify the chain of each tenant, from its oldest record to its last, and print a line
+for each intact one, or a line for each of the first 100 faults. Executions are compared
+with their records; each needs one. Hosts may be running. The exit code is 1 for any
+fault.
 
-What a chain cannot prove: who may change the whole database can write a chain anew.
---against compares with heads that were kept elsewhere. A head whose record was removed
-cannot be compared, and is told as wrong: compare with one that is newer. Exit 1 also
-when nothing is verified: the tenant has no records, or they end before --from.`,
+A chain cannot prove that it was not rewritten as a whole. --against compares with heads
+that were stored elsewhere. A head whose record was removed is a fault: compare with a
+newer one. The exit code is also 1 if nothing is verified: the tenant has no records, or
+none from --from.`,
 		Example: `  openskill audit verify
   openskill audit verify --tenant acme --against heads.jsonl`,
 		Args: takes(0, 0),
@@ -163,9 +163,9 @@ func (a *cli) auditHeadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "head",
 		Short: "Print the heads of the chains, to store elsewhere",
-		Long: `Print the number and the hash of the last record of each tenant. Kept where who can
-change the database cannot change them, they show with verify --against later whether
-the records up to there are still the same.`,
+		Long: `Print the number and hash of the last record of each tenant. Store them where writers of
+the database cannot change them; verify --against then shows whether the records up to
+there are unchanged.`,
 		Example: "  openskill audit head --json > heads.jsonl",
 		Args:    takes(0, 0),
 	}
@@ -235,8 +235,8 @@ func (a *cli) auditExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Export records as JSON lines",
-		Long: `Export records as JSON lines, each as it is in its chain: of one tenant after the
-other, in their order, with their hashes. body is what was hashed.`,
+		Long: `Export records as JSON lines, tenant by tenant, in the order of their chains, with their
+hashes. body is the hashed text.`,
 		Example: `  openskill audit export --since 2026-11-01 --until 2026-12-01 --out november.jsonl
   openskill audit export --tenant acme | gzip > acme.jsonl.gz`,
 		Args: takes(0, 0),

@@ -23,15 +23,14 @@ func (a *cli) backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Back up a host to one file",
-		Long: `Write the database, uploaded skills and approvals to FILE, a tar that is
-compressed by gzip, or to standard output for "-". Hosts may go on working: the copy
-is of one moment, and what is on record in it is whole. Runtimes and compiled
-modules are not in it, since they can be had again.
+		Long: `Write the database, uploaded skills and approvals to FILE, a tar.gz, or to standard
+output for "-". Hosts may keep running: the copy is a consistent snapshot. Runtimes and
+compiled modules are left out, because they can be recreated.
 
-Keep it as you keep the state folder: it holds what callers sent and got.
+Protect it like the state folder: it contains inputs and results of callers.
 
-Where the database is PostgreSQL, it and the uploads in it are not copied: pg_dump
-does that. FILE has the rest then.`,
+A PostgreSQL database, with the uploads in it, is not copied: use pg_dump. FILE then has
+the rest.`,
 		Example: "  openskill backup openskill-monday.tar.gz\n  openskill backup - | ssh vault 'cat > openskill.tar.gz'",
 		Args:    takes(1, 1),
 	}
@@ -90,11 +89,10 @@ func (a *cli) restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Restore a state folder from a backup",
-		Long: `Create the state folder of the settings from a file of openskill backup; "-" is
-standard input. The folder must not be there, or be empty: what a host has is never
-replaced. It appears when every file has been compared with the archive's index and
-the database was found whole, or not at all. A database of an older release is
-brought up to date by the host that opens it first.`,
+		Long: `Create the state folder of the settings from a file of openskill backup; "-" is standard
+input. The folder must be missing or empty: existing state is never replaced. It appears
+only after every file matches the archive's index and the database is intact. The next
+host that opens an older database migrates it.`,
 		Example: "  openskill restore openskill-monday.tar.gz --state /var/lib/openskill",
 		Args:    takes(1, 1),
 	}

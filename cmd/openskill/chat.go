@@ -30,19 +30,19 @@ func (a *cli) chatCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chat [MESSAGE…]",
 		Short: "Chat with a model that can call the skills",
-		Long: `Chat with a model that can call the skills, in the terminal: text and calls are
-shown as they come, Ctrl-C stops a turn and not the program, /help lists commands.
-With a MESSAGE it is one turn. Where standard input is no terminal, each line of it is
-a message; answers go to standard output, and calls of tools to standard error.
+		Long: `Chat with a model that can call the skills. Text and calls are shown as they arrive,
+Ctrl-C stops a turn, /help lists commands. With a MESSAGE it is one turn. If standard
+input is not a terminal, each line is a message; answers go to standard output, tool
+calls to standard error.
 
 The host is the one at --remote, or at OPENSKILL_HTTP_BASE_URL in the environment; else,
-or with --skills and other settings, it is opened in this process. Its settings say which
-model there is (OPENAI_API_KEY, DASHSCOPE_API_KEY, ANTHROPIC_API_KEY and others);
-without one, rules choose a skill by the words of a message.
+or with --skills and other settings, it runs in this process. Its settings select the
+model (OPENAI_API_KEY, DASHSCOPE_API_KEY, ANTHROPIC_API_KEY and others); without one,
+rules choose a skill by the words of a message.
 
-With --json each turn prints one JSON object: an answer as POST /agent/chat gives it, or
-{"error": …}. The exit code is 1 if a turn of a MESSAGE or of lines has failed or ended
-before it was completed, and 3 if the host cannot be reached.`,
+With --json each turn prints one JSON object: an answer as of POST /agent/chat, or
+{"error": …}. The exit code is 1 if a turn failed or was not completed, and 3 if the
+host cannot be reached.`,
 		Example: `  openskill chat
   openskill chat 'what is the mean of 3, 5 and 10?'
   openskill chat --remote https://skills.example.com --key-env MY_KEY
@@ -298,7 +298,7 @@ func (a *cli) converse(ctx context.Context, c *chatting, s *config.Settings, in,
 		return hostFailed(err)
 	}
 	if c.conversation != "" && ctx.Err() == nil {
-		c.screen.note(dimStyle, "%s --conversation %s goes on with this one", oneLine(again, 0), oneLine(c.conversation, 64))
+		c.screen.note(dimStyle, "%s --conversation %s continues this conversation", oneLine(again, 0), oneLine(c.conversation, 64))
 	}
 	return nil
 }

@@ -65,8 +65,8 @@ func (c *chatting) help() {
 		c.entry(entry{strings.TrimSpace(cmd.name + " " + cmd.args), cmd.about}, 24)
 	}
 	c.entry(entry{quitCommand, "leaves, as Ctrl-D does"}, 24)
-	c.screen.note(dimStyle, `  Ctrl-C stops a turn; a \ at the end of a line goes on in the next one;`)
-	c.screen.note(dimStyle, "  a line that begins with a space is a message, and is not kept")
+	c.screen.note(dimStyle, `  Ctrl-C stops a turn; a \ at the end of a line continues it;`)
+	c.screen.note(dimStyle, "  a line that begins with a space is a message, not saved in the history")
 }
 
 // entry shows a name and what it is, on one line, the names in a column of width.

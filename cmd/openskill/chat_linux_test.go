@@ -77,7 +77,7 @@ func TestChatAtATerminal(t *testing.T) {
 	p.does("/nope", "begin with a space")
 	p.does("/open 3", "there is none")
 	p.does("/approve", "in this conversation")
-	p.does("/help", "is not kept")
+	p.does("/help", "not saved in the history")
 	p.types("one line\\\r")
 	p.sees("\n…")
 	p.does("and another", took)

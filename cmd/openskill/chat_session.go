@@ -225,7 +225,7 @@ func (c *chatting) question(ctx context.Context, p client.Awaited) question {
 	if given != "" {
 		q.lines = append(q.lines, "arguments: "+oneLine(given, 0))
 	}
-	q.lines = append(q.lines, oneLine(scope, 0), "approval "+oneLine(p.ApprovalID, 64)+": y or /approve, n or /approve no; a new message goes on without it")
+	q.lines = append(q.lines, oneLine(scope, 0), "approval "+oneLine(p.ApprovalID, 64)+": y or /approve, n or /approve no; a new message continues without it")
 	return q
 }
 

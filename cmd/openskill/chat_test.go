@@ -306,7 +306,7 @@ func TestQuestionOfARecord(t *testing.T) {
 	} {
 		c.talk = onRecord{is: tt.a}
 		q := c.question(t.Context(), client.Awaited{ApprovalID: "ap-1", ToolCallID: "1", SkillID: "harmless", Script: "ls.py"})
-		want := append(tt.want, "approval ap-1: y or /approve, n or /approve no; a new message goes on without it")
+		want := append(tt.want, "approval ap-1: y or /approve, n or /approve no; a new message continues without it")
 		if diff := cmp.Diff(want, append([]string{q.head}, q.lines...)); diff != "" {
 			t.Errorf("(-want +shown)\n%s", diff)
 		}

@@ -14,9 +14,8 @@ func (a *cli) completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a completion script for a shell",
-		Long: `Print the completions of a shell. Packages install them; elsewhere the shell reads
-them when it starts: source <(openskill completion bash), or the file in a folder
-where the shell looks for completions.`,
+		Long: `Print a completion script. Packages install it; elsewhere load it when the shell starts:
+source <(openskill completion bash), or save it in the shell's folder of completions.`,
 		Example:   "  openskill completion bash > openskill.bash",
 		Args:      takes(1, 1),
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},

@@ -59,9 +59,9 @@ func (a *cli) configPrintCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "print",
 		Short: "Print the effective settings and their sources",
-		Long: `Print every setting as a host that is started here and now would have it, and where
-its value came from. Of secrets it says only that they are set. The exit code is 2 if
-a setting is wrong; every wrong one is named.`,
+		Long: `Print the effective value of every setting and its source, as a host started here would
+use it. Secrets are shown only as set. The exit code is 2 if a setting is invalid; every
+invalid one is named.`,
 		Example: "  openskill config print --changed\n  openskill config print --json",
 		Args:    takes(0, 0),
 	}

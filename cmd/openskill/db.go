@@ -15,8 +15,8 @@ func (a *cli) dbCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "db",
 		Short: "Maintain the database",
-		Long: `Maintain the database of the settings: a SQLite file in the state folder, or what
-OPENSKILL_DATABASE_URL names. Records of runs, keys and definitions are in it.`,
+		Long: `Maintain the database of records, keys and definitions: a SQLite file in the state
+folder, or the one of OPENSKILL_DATABASE_URL.`,
 		Example: "  openskill db migrate --status",
 	}
 	group(cmd)
@@ -30,14 +30,13 @@ func (a *cli) dbMigrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Migrate the database schema to a version",
-		Long: `Brings the schema of the database up to this program's, or to the version that is
-named, and lists the steps. A host does the same when it starts; this is for those
-who do it before, with the rights that it takes, and for going back to an older
-release.
+		Long: `Migrate the database schema to this program's version, or to --to, and list the steps. A
+host does the same when it starts. Use this command to migrate in advance, with other
+database rights, or to return to an older release.
 
-A step down drops the tables that its step up made, with all that is in them; what
-is in other tables stays. Stop the hosts on the database first, and make a copy of
-it. A database of a newer release is left alone, and the exit code is 1.`,
+A step down drops the tables that its step up created, with their contents; other tables
+stay. Stop the hosts first, and make a backup. The database of a newer release is left
+unchanged, with exit code 1.`,
 		Example: `  openskill db migrate
   openskill db migrate --status --json
   openskill db migrate --to 1

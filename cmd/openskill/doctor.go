@@ -14,15 +14,13 @@ func (a *cli) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Report what this machine supports and what is missing",
-		Long: `Check this machine with the settings of a host: the engine, the runners, the
-tools that skills are built with, the protections of scripts outside the sandbox, and
-what would run each skill. The exit code is 1 if the engine does not work; what is
-missing otherwise costs something, but not the host.
+		Long: `Check this machine with the settings of a host: the engine, the runners, the tools that
+build skills, the protections of scripts outside the sandbox, and the runner of each
+skill. The exit code is 1 only if the engine does not work.
 
-With --bundle it also writes a tar.gz for those who help you: this report, the version,
-the settings without secrets, how much is in the state folder, and of a log that --log
-names the last lines, without anything that callers sent or got. Look into it before
-you give it away.`,
+With --bundle it also writes a tar.gz for support: this report, the version, the
+settings without secrets, sizes of the state folder, and the last lines of --log,
+without inputs and results of callers. Check it before you share it.`,
 		Example: "  openskill doctor --json\n  openskill doctor --bundle support.tar.gz --log openskill.log",
 		Args:    takes(0, 0),
 	}

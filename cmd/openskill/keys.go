@@ -20,9 +20,9 @@ func (a *cli) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "Create, rotate and revoke API keys",
-		Long: `Manage the API keys that agents authenticate with. It works on the database of
-the settings; every host on that database knows within a second what is changed
-here. A key is shown once, when it is made: only a hash of it is kept.`,
+		Long: `Manage the API keys of agents in the database of the settings. Every host on that
+database applies changes within a second. A key is shown once, when it is created; only
+its hash is stored.`,
 		Example: `  openskill keys create --name reports --tenant acme --scopes skills:read,skills:invoke
   openskill keys revoke pvgqyfyx5dc6zpxs`,
 	}
@@ -265,7 +265,7 @@ func keyTable(all []*identity.Key) string {
 func keyID(cmd *cobra.Command, arg string) (string, error) {
 	id, ok := identity.ParseKeyID(arg)
 	if !ok {
-		return "", usage("%s wants the id of a key, %d characters of a-z and 2-7, which openskill keys list shows", cmd.CommandPath(), identity.KeyIDLength)
+		return "", usage("%s needs a key id, %d characters of a-z and 2-7; see openskill keys list", cmd.CommandPath(), identity.KeyIDLength)
 	}
 	return id, nil
 }
@@ -303,9 +303,8 @@ func (a *cli) keysRotateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate ID",
 		Short: "Rotate a key's secret and show it",
-		Long: `Give a key a new secret and show the key once. The old one stays valid for
-the overlap, in which its holder changes over; of keys before that one, none does. Id,
-tenant, scopes and the end of the key stay as they are.`,
+		Long: `Give a key a new secret and show it once. The previous secret stays valid for the
+overlap; older ones end at once. Id, tenant, scopes and expiry stay.`,
 		Example: "  openskill keys rotate pvgqyfyx5dc6zpxs --overlap 1h",
 		Args:    takes(1, 1),
 	}
@@ -339,9 +338,9 @@ func (a *cli) keysRevokeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke ID…",
 		Short: "Revoke keys on every host within one second",
-		Long: `Revoke keys permanently, on every host within one second. Calls, tasks, chat turns and MCP
-sessions of a key end within two seconds. Instead of the id the key itself is taken too,
-for whoever finds one where it should not be.`,
+		Long: `Revoke keys permanently, on every host within one second. Calls, tasks, chat turns and
+MCP sessions of a key end within two seconds. The key itself is accepted as ID too, for
+keys found in the wrong place.`,
 		Example: "  openskill keys revoke pvgqyfyx5dc6zpxs",
 		Args:    takes(1, many),
 	}

@@ -157,13 +157,13 @@ func TestWrongKeysCommands(t *testing.T) {
 		{2, create("--expires", "87601h"), "at most 87600 h"},
 		{2, create("more"), "takes no arguments"},
 		{2, []string{"list", "--tenant", "*"}, "invalid tenant"},
-		{2, []string{"show", "osk_mistyped"}, "wants the id of a key"},
+		{2, []string{"show", "osk_mistyped"}, "needs a key id"},
 		{2, []string{"rotate", "aaaaaaaaaaaaaaaa", "--overlap", "-1s"}, "from 0s to 720 h"},
 		{2, []string{"rotate", "aaaaaaaaaaaaaaaa", "--overlap", "721h"}, "from 0s to 720 h"},
 		{1, []string{"show", "aaaaaaaaaaaaaaaa"}, "key not found"},
 		{1, []string{"rotate", "aaaaaaaaaaaaaaaa"}, "key not found"},
 		{1, []string{"revoke", "aaaaaaaaaaaaaaaa"}, "aaaaaaaaaaaaaaaa: key not found"},
-		{2, []string{"revoke", "aaaaaaaaaaaaaaaa", "x"}, "wants the id of a key"},
+		{2, []string{"revoke", "aaaaaaaaaaaaaaaa", "x"}, "needs a key id"},
 	} {
 		stdout, stderr := runKeys(t, state, c.exit, c.args...)
 		if !strings.Contains(stderr, c.says) || stdout != "" || strings.Contains(stderr, "mistyped") || strings.Contains(stderr, "\x1b") {

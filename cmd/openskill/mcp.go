@@ -17,11 +17,10 @@ func (a *cli) mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve the skills over MCP on standard input and output",
-		Long: `Serve the skills to one MCP client, as JSON lines on standard input and
-output: the way in which clients start servers by themselves. Logs go to standard
-error. It ends with success when the input ends, once everything is answered, and
-on SIGTERM, when it cancels what is under way. A host that serves over HTTP
-(openskill serve) has the same under /mcp.`,
+		Long: `Serve the skills to one MCP client over standard input and output, as JSON lines; MCP
+clients start it themselves. Logs go to standard error. The exit code is 0 when the
+input ends and every request is answered, and on SIGTERM, which cancels running
+requests. openskill serve offers the same over HTTP under /mcp.`,
 		Example: `  openskill mcp --skills ./skills --data ./data`,
 		Args:    takes(0, 0),
 	}

@@ -13,9 +13,9 @@ func (a *cli) moduleCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE.wasm",
 		Short: "Check whether a module would be admitted",
-		Long: `Print the admission report of a module as JSON: digest, features, imports,
-counts against caps, and the verdict. Nothing of the module is compiled or run.
-The exit code is 0 if it is accepted and 1 if it is refused.`,
+		Long: `Print the admission report of a module as JSON: digest, features, imports, counts
+against caps, and the verdict. The module is neither compiled nor run. The exit code is
+0 if it is accepted and 1 if it is refused.`,
 		Example: "  openskill module check program.wasm",
 		Args:    takes(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {

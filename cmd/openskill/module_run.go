@@ -45,14 +45,13 @@ func (a *cli) moduleRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run FILE.wasm [-- ARGS…]",
 		Short: "Run a WASI command in the sandbox",
-		Long: `Run a WASI command. Its standard streams and its exit code pass through; exit codes
-above 124 become 124. Exit code 125 means that openSkill ended or refused the run: a
-limit, a trap, a module that is not valid. The reason is then the last line on standard
-error, {"error": {"code": …, "message": …}}. A guest can print such a line, but cannot
-exit with 125. --report writes what the host knows of the run to a file.
+		Long: `Run a WASI command. Its standard streams and exit code pass through; exit codes above
+124 become 124. Exit code 125 means that openSkill ended or refused the run: a limit, a
+trap, an invalid module. The last line on standard error then has the reason, {"error":
+{"code": …, "message": …}}. A guest can print such a line, but cannot exit with 125.
+--report writes the host's own record of the run to a file.
 
-The guest sees no files but those that are mounted, all of them read-only, and no
-environment but what --env gives.`,
+The guest sees only mounted files, all read-only, and only the environment of --env.`,
 		Example: `  openskill module run program.wasm --timeout 2s --fuel 1000000000 -- an argument
   openskill module run cat.wasm --data ./data -- /data/intro.md
   openskill module run ls.wasm --dir ./docs:/docs --stats -- /docs`,

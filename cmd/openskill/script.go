@@ -34,16 +34,15 @@ func (a *cli) scriptCommand() *cobra.Command {
 		Use:   "script FOLDER SCRIPT [-- ARGS…]",
 		Short: "Run a script of an Agent Skill folder in the sandbox, unmodified",
 		Long: `Run one script of a folder with a SKILL.md as a running host would. SCRIPT is its path
-in the folder; a leading scripts/ may be left out. Its working folder is the skill's,
-where it may write as it would outside: the folder itself stays unchanged, and
---artifacts keeps what was written. Its standard input, output and error and its exit
-code pass through; exit codes above 124 become 124. Exit code 125 means that openSkill
-ended or refused the run. The reason is then the last line on standard error, as JSON. A
-script can print such a line, but cannot exit with 125. --report writes what the host
-knows of the run to a file.
+in the folder, with or without a leading scripts/. The script can write to its working
+folder, the skill's; the folder itself stays unchanged, and --artifacts saves what was
+written. Standard streams and exit code pass through; exit codes above 124 become 124.
+Exit code 125 means that openSkill ended or refused the run. The last line on standard
+error then has the reason as JSON. A script can print such a line, but cannot exit with
+125. --report writes the host's own record of the run to a file.
 
---native runs it by this machine's python3 instead, with all that you may do yourself:
-to compare, with scripts that you trust.`,
+--native runs it with this machine's python3 and your own rights, to compare: only for
+scripts that you trust.`,
 		Example: `  openskill script skills/unit-converter convert.py -- --value 26.2 --factor 1.60934
   openskill script skills/unit-converter convert.py --native -- --value 26.2 --factor 1.60934`,
 		Args: takes(2, many),

@@ -23,17 +23,15 @@ func (a *cli) selftestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "selftest",
 		Short: "Test the limits of this machine and its settings with hostile skills",
-		Long: `Start a host with the settings of serve, run the hostile corpus
-against it, and print what each case did: the promise, the case, what must hold
-it, what happened, and whether the promise held. A protection that is disabled
-or missing on this machine is a row that fails. The end of the report lists each
-promise with its measured number.
+		Long: `Start a host with the settings of serve, run the hostile corpus against it, and print
+for each case the promise, the case, the protection, the outcome, and whether the
+promise held. A protection that is disabled or missing on this machine is a row that
+fails. The report ends with the measured number of each promise.
 
-It harms nothing: state and data are temporary, the host listens on a free port
-of loopback, and what the operator's host has compiled is only read. It takes
-about two minutes, of both processors. The exit code is 0 if every row passed.
-The report of a whole run is kept in the state folder, where the console shows
-it.`,
+It changes nothing: state and data are temporary, the host listens on a free loopback
+port, and compiled modules of your host are only read. It takes about two minutes of two
+processors. The exit code is 0 if every row passed. The report of a whole run is stored
+in the state folder, for the console.`,
 		Example: `  openskill selftest
   openskill selftest --filter E0 --json
   openskill selftest --filter load --load 1m`,

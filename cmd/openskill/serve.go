@@ -24,11 +24,11 @@ func (a *cli) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the skills over HTTP",
-		Long: `Serve the skills over HTTP. When it is ready it prints one line with the address
-on standard output, and calls to copy. SIGTERM or SIGINT stops it: it accepts
-nothing new and lets calls finish for 10 seconds; a second signal ends it at once.
-SIGHUP reloads the settings and the folders of skills. Settings that need a restart are
-named in the log. Invalid settings are rejected as a whole.`,
+		Long: `Serve the skills over HTTP. When ready, it prints its address on standard output, and
+calls to copy. SIGTERM or SIGINT stops it: new requests are refused, and calls have 10
+seconds to finish; a second signal ends it at once. SIGHUP reloads the settings and the
+folders of skills. Changed settings that need a restart are named in the log. Invalid
+settings are rejected as a whole.`,
 		Example: "  openskill serve --listen 127.0.0.1:8000 --skills ./skills --data ./data",
 		Args:    takes(0, 0),
 	}

@@ -54,12 +54,12 @@ func (a *cli) skillBenchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench FOLDER",
 		Short: "Benchmark calls of a skill",
-		Long: `Call the skill in FOLDER many times with the input of one of its cases, through the
-same door as a host but without HTTP, and prints the time of the first call, whose
-process has to begin, the minimum, the median and the 99th percentile of the others,
-and what a call took of fuel and memory. A fallback is measured in turn with it.
+		Long: `Call the skill in FOLDER many times with the input of one of its cases, as a host does
+but without HTTP. Print the time of the first call, which starts a process, the minimum,
+median and 99th percentile of the others, and the fuel and memory of a call. A fallback
+is measured in turn with it.
 
-It ends after N calls of each, or after 30 seconds. Runtimes are made ready before.`,
+It ends after N calls of each, or after 30 seconds. Runtimes are prepared in advance.`,
 		Example: "  openskill skill bench ./my-skill\n  openskill skill bench ./my-skill --case 'greets by name' --n 1000",
 		Args:    takes(1, 1),
 	}

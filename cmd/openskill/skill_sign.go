@@ -69,12 +69,12 @@ func (a *cli) skillKeygenCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keygen",
 		Short: "Generate a signing key pair",
-		Long: `Generate a minisign key pair: the private one in the file that --out
-names, which is for you alone, and the public one beside it with .pub, which is for
-those who verify your skills. Nothing that is there is replaced.
+		Long: `Generate a minisign key pair: the private key in the file --out, for you alone, and the
+public key beside it with .pub, for those who verify your skills. Existing files are
+never replaced.
 
 The private key is encrypted with a password, which takes some seconds and 1 GiB of
-memory. With --no-password it is not: whoever reads the file can sign as you.`,
+memory. With --no-password, anyone who can read the file can sign as you.`,
 		Example: "  openskill skill keygen --out acme.key\n  openskill skill keygen --out ci.key --no-password",
 		Args:    takes(0, 0),
 	}
@@ -179,12 +179,12 @@ func (a *cli) skillSignCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sign FOLDER --key FILE",
 		Short: "Sign the skill in a folder",
-		Long: `Sign what the skill in FOLDER is now: its id, its version and the digest of the files
-that travel. The signature is written beside the folder, as FOLDER.minisig, and goes
-along with skill push and skill export. Sign again after each change.
+		Long: `Sign the id, version and digest of the skill in FOLDER. The signature is written beside
+the folder, as FOLDER.minisig, and published by skill push and skill export. Sign again
+after each change.
 
-Hidden files, target, node_modules, __pycache__ and files that end in .pyc do not travel
-and are not signed.`,
+Hidden files, target, node_modules, __pycache__ and .pyc files are neither published nor
+signed.`,
 		Example: "  openskill skill sign ./greeter --key acme.key",
 		Args:    takes(1, 1),
 	}
@@ -263,10 +263,9 @@ func (a *cli) skillVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify FOLDER",
 		Short: "Verify the signature of the skill in a folder",
-		Long: `Verify the signature beside FOLDER, FOLDER.minisig, over the files that are in the
-folder now, by the keys that --key names or those of a trust policy, and says who
-signed what. The exit code is 1 if nobody did who is accepted, or if anything was
-changed since.`,
+		Long: `Verify the signature FOLDER.minisig over the current files of FOLDER, by the keys of
+--key or of a trust policy, and print signer and contents. The exit code is 1 if no
+accepted key signed them, or if anything has changed since.`,
 		Example: "  openskill skill verify ./greeter --key acme.pub\n  openskill skill verify ./skills/greeter --policy trust.yaml",
 		Args:    takes(1, 1),
 	}

@@ -40,8 +40,8 @@ func (a *cli) skillsListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [FOLDER…]",
 		Short: "List the skills of this host or of folders",
-		Long: `List the skills of the catalogue; with folders, those in them instead. What was
-skipped, and why, goes to standard error.`,
+		Long: `List the skills of the catalogue, or of the named folders. Skipped ones, and why, go to
+standard error.`,
 		Example: "  openskill skills list ./skills --json",
 	}
 	flags := bindSettings(cmd, "skills", "cli-dir", "state")
@@ -130,8 +130,8 @@ func (a *cli) skillsShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show SKILL…",
 		Short: "Show the details of a skill",
-		Long: `Show skills with their schemas and limits. SKILL is an id of the catalogue, or
-the path of a skill's folder.`,
+		Long: `Show skills with their schemas and limits. SKILL is an id of the catalogue, or the path
+of a skill's folder.`,
 		Example: "  openskill skills show calculator\n  openskill skills show ./my-skill --json",
 		Args:    takes(1, many),
 	}

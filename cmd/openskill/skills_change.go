@@ -95,9 +95,8 @@ func (a *cli) skillsDecideCommand(enable bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enable SKILL…",
 		Short: "Enable skills of the operator",
-		Long: `Enable skills, whatever their files say, and restore those that were
-deleted. Every host on the database has it within two seconds. Uploaded skills are
-enabled over HTTP.`,
+		Long: `Enable skills, whatever their files say, and restore deleted ones. Every host on the
+database applies it within two seconds. Uploaded skills are enabled over HTTP.`,
 		Example: "  openskill skills enable calculator",
 		Args:    takes(1, many),
 	}
@@ -105,7 +104,7 @@ enabled over HTTP.`,
 	if !enable {
 		cmd.Use, cmd.Short = "disable SKILL…", "Disable skills of the operator"
 		cmd.Long = `Disable skills, whatever their files say. Every host on the database
-has it within two seconds; calls under way go on. Uploaded skills are disabled over
+applies it within two seconds; running calls continue. Uploaded skills are disabled over
 HTTP.`
 		cmd.Example = "  openskill skills disable calculator"
 		act = (*catalogue.Definitions).Disable
@@ -161,9 +160,8 @@ func (a *cli) skillsUpdateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update SKILL",
 		Short: "Change the settings of an operator's skill",
-		Long: `Change description and cost metadata of a skill. What is changed stays so, whatever
-the skill's files say later, until --reset gives it back to them: description,
-cost_metadata or is_enabled, with commas between them.`,
+		Long: `Change description and cost metadata of a skill. Changed values override the skill's
+files until --reset restores description, cost_metadata or is_enabled (comma-separated).`,
 		Example: `  openskill skills update calculator --rate-limit 30
   openskill skills update calculator --reset cost_metadata,is_enabled`,
 		Args: takes(1, 1),
@@ -234,9 +232,9 @@ func (a *cli) skillsDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete SKILL…",
 		Short: "Delete skills of the operator",
-		Long: `Remove skills from the catalogue of every host on the database. What was made by
-create is removed; what files define stays away until openskill skills enable brings
-it back. Files are not touched.`,
+		Long: `Remove skills from the catalogue of every host on the database. Skills of openskill
+skills create are removed; skills of files are hidden until openskill skills enable
+restores them. Files are not changed.`,
 		Example: "  openskill skills delete calculator",
 		Args:    takes(1, many),
 	}
@@ -263,11 +261,10 @@ func (a *cli) skillsCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create FILE",
 		Short: "Create a skill of the operator",
-		Long: `Create a skill: FILE, or - for standard input, is a JSON object in the form of one
-entry of a skills.yaml, with name, description, input_schema and output_schema. Its
-code is the script {name}.py of the CLI folder or, where it has type, runtime and
-entry, the folder of its name among the skills. Until that is there the skill is
-listed and cannot be called.`,
+		Long: `Create a skill. FILE, or - for standard input, is a JSON object like an entry of
+skills.yaml, with name, description, input_schema and output_schema. Its code is the
+script {name}.py of the CLI folder or, with type, runtime and entry, the folder of its
+name among the skills. Until the code exists, the skill is listed and cannot be called.`,
 		Example: "  openskill skills create ./voc_search.json",
 		Args:    takes(1, 1),
 	}

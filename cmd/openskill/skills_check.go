@@ -35,19 +35,19 @@ func (a *cli) skillsCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FOLDER…",
 		Short: "Check whether the sandbox has what the scripts of skills need",
-		Long: `Check, before anything runs, what the scripts of Agent Skills need: modules, packages,
-other programs, threads, sockets, files outside their folder. Nothing of a folder is
-run. FOLDER is a skill's own, with a SKILL.md in it, or one of skills.
+		Long: `Check, without running anything, what the scripts of Agent Skills need: modules,
+packages, other programs, threads, sockets, files outside their folder. FOLDER is a
+skill's own, with a SKILL.md, or one of skills.
 
-The table has a line for each script; below it stands what was found, one a line:
-file:line: verdict: what; what to do instead. A script
+The table has a line per script; below it are the findings, one per line: file:line:
+verdict: what; what to do instead. A script
 
   runs        as far as can be seen: the sandbox has all that it needs
-  may differ  it runs, and may give something else than outside
-  cannot run  it fails where it comes to the line that is named
+  may differ  it runs, but its results may differ from those outside
+  cannot run  it fails at the named line
 
-What is decided at run time cannot be seen; openskill skills parity compares runs.
-The exit code is 1 if a script cannot run.`,
+Decisions at run time cannot be seen; openskill skills parity compares runs. The exit
+code is 1 if a script cannot run.`,
 		Example: `  openskill skills check ./my-skill
   openskill skills check ./skills --json`,
 		Args: takes(1, many),

@@ -23,12 +23,12 @@ func (a *cli) skillsParityCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "parity FOLDER --cases FILE",
 		Short: "Compare runs of scripts on this machine and in the sandbox",
-		Long: `Run each case twice, by this machine's own Python and in the sandbox, each time in
-a copy of the folder, and compare standard output, the exit code, and the files
-that were made or changed, by SHA-256. Standard error is not compared.
+		Long: `Run each case twice, with this machine's own Python and in the sandbox, each time in a
+copy of the folder, and compare standard output, exit code, and created or changed files
+by SHA-256. Standard error is not compared.
 
-The native runs have the rights of whoever starts this command, and an environment
-that is emptied: use it on your own machine, for scripts that you trust.
+Native runs have your rights and an empty environment: use it on your own machine, for
+scripts that you trust.
 
 FILE is YAML or JSON:
 
@@ -36,7 +36,7 @@ FILE is YAML or JSON:
     - script: scripts/convert.py
       args: [--value, 26.2]
       stdin: text             # of standard input
-      files: {in.csv: "a,b"}  # put into the folder before
+      files: {in.csv: "a,b"}  # created in the folder before
       ignore: [time]          # stdout, exit, files, file:GLOB, or of standard output
                               # order (of lines), folder (its own path), time
       timeout_ms: 10000

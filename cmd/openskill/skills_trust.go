@@ -25,14 +25,14 @@ func (a *cli) skillsTrustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust SKILL",
 		Short: "Trust a pulled skill with its current files",
-		Long: `Trust a skill that came from elsewhere, as if it were your own: it may have what only
-trusted skills may, and its scripts may read the data folder. The trust is for the folder
-as it is now: after any change the skill is a stranger's again.
+		Long: `Trust a pulled skill as if it were your own: it may request what only trusted skills
+may, and its scripts may read the data folder. The trust is for the current files: after
+any change the skill is untrusted again.
 
-SKILL is the name of a skill, of an Agent Skill, or of the folder of one. Look at what it
-holds first. --digest makes sure that what you looked at is what you trust. The record is in
-the state folder, and only this command writes it. A host that runs reads Agent Skills
-again within seconds, and other skills when it reloads or starts.`,
+SKILL is the name of a skill, of an Agent Skill, or of its folder. Read the skill first;
+--digest ensures that you trust what you read. The record is in the state folder, and
+only this command writes it. A running host rereads Agent Skills within seconds, other
+skills at reload or start.`,
 		Example: "  openskill skills trust greeter --digest sha256:…",
 		Args:    takes(1, 1),
 	}
@@ -150,8 +150,8 @@ func (a *cli) skillsUntrustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "untrust SKILL…",
 		Short: "Revoke the trust in skills",
-		Long: `Revoke what openskill skills trust recorded. The skills are strangers' again: for a
-host that runs, Agent Skills within seconds, other skills when it reloads or starts.`,
+		Long: `Revoke the trust of openskill skills trust. The skills are untrusted again: on a running
+host, Agent Skills within seconds, other skills at reload or start.`,
 		Example: "  openskill skills untrust greeter",
 		Args:    takes(1, many),
 	}

@@ -32,15 +32,14 @@ func (a *cli) skillsValidateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FOLDER|ARCHIVE…",
 		Short: "Print all problems of skills with file and line",
-		Long: `Print every problem of the skills in folders, one a line: file:line: message. A
-folder is a skill's own, or one of skills: with a skill.yaml, or a SKILL.md, which is
-held against the specification of Agent Skills, or both. A module that is there is
-checked too; one that is still to be built is no problem. The exit code is 1 if there
-is any.
+		Long: `Print every problem of the skills in folders, one per line: file:line: message. A folder
+is a skill's own, with a skill.yaml, a SKILL.md (checked against the specification of
+Agent Skills), or both; or a folder of skills. Built modules are checked too; unbuilt
+ones are not a problem. The exit code is 1 if there is any problem.
 
-An archive (zip, tar.gz) is looked at as a host looks at an upload of strangers,
-with the caps of the settings, and the admission report is printed. Nothing is kept
-or run. With --upload a folder is looked at in the same way.`,
+An archive (zip, tar.gz) is checked like a stranger's upload, with the caps of the
+settings, and the admission report is printed. Nothing is stored or run. --upload checks
+a folder in the same way.`,
 		Example: `  openskill skills validate ./my-skill
   openskill skills validate my-skill.zip
   openskill skills validate --upload ./my-skill --json`,

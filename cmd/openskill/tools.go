@@ -18,10 +18,9 @@ func (a *cli) toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools [FOLDER…]",
 		Short: "Print the skills as tools for a model provider",
-		Long: `Print the enabled skills of the catalogue as tools for models, and the tools by which
-they load, read and run Agent Skills where there are any; with folders, of those in
-them instead. What a vendor refuses in a schema is said in another way for it, or
-left out: the host checks every call against the skill's own schema.`,
+		Long: `Print the enabled skills of the catalogue, or of the named folders, as tools for models,
+with the tools that load, read and run Agent Skills. Schemas that a vendor refuses are
+rewritten or simplified; the host checks every call against the skill's own schema.`,
 		Example: `  openskill tools
   openskill tools --format anthropic
   openskill tools ./skills --format mcp --json`,

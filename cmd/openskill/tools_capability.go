@@ -47,13 +47,12 @@ func (a *cli) capabilityImportCommand() *cobra.Command {
 		Use:   "import FILE",
 		Short: "Create a skill from a function, or skills from a capability registry",
 		Long: `Create a skill from a function of FILE.py, or one from each capability of a
-capability_registry.json, in folders of their ids. The schema of the input is made of
-type hints, docstring and defaults; the code is read in the sandbox and not executed.
-Files beside it that it imports go with it.
+capability_registry.json, in folders named by their ids. The input schema comes from
+type hints, docstring and defaults; the code is read in the sandbox, not executed.
+Imported files beside it are copied.
 
-A skill that was made before is made anew; a folder that was not made by this command
-is left alone. The exit code is 1 if anything could not be made; the rest is made all
-the same.`,
+Skills created by this command are recreated; other folders are left alone. The exit
+code is 1 if any could not be created; the rest is created.`,
 		Example: `  openskill capability import tools.py --function add
   openskill capability import capability_registry.json --out ./skills`,
 		Args: takes(1, 1),
@@ -81,9 +80,9 @@ func (a *cli) capabilityShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show FILE",
 		Short: "Show the schemas for a function, a registry or a command line",
-		Long: `Show the schemas that import would make of the functions of FILE.py or of a
-capability_registry.json. With --arguments it is the schema of the command line that a
-script reads by argparse; "partial" says that its parser was not followed to the end.`,
+		Long: `Show the schemas that import would create from FILE.py or a capability_registry.json.
+With --arguments, show the schema of a script's argparse command line; "partial" means
+that its parser could not be followed to the end.`,
 		Example: `  openskill capability show tools.py --function add
   openskill capability show scripts/convert.py --arguments
   openskill capability show capability_registry.json --json`,

@@ -49,9 +49,9 @@ func (a *cli) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version and what the binary was built from",
-		Long: `Print the version and what the binary was built from. With --sbom it prints a bill of materials
-(CycloneDX 1.6): the modules that the build recorded in the binary, with versions and
-the sums of go.sum. Licences are not recorded there, so that it names none.`,
+		Long: `Print the version and what the binary was built from. With --sbom, print a bill of
+materials (CycloneDX 1.6): the modules recorded in the binary, with versions and the
+sums of go.sum. Licences are not recorded.`,
 		Example: "  openskill version --json\n  openskill version --sbom > openskill.cdx.json",
 		Args:    takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {

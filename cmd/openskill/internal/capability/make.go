@@ -187,7 +187,7 @@ func (mk *Maker) manifest(s *Skill, base string) []byte {
 	}
 	var b bytes.Buffer
 	line := func(key, value string) { b.WriteString(key + ": " + value + "\n") }
-	b.WriteString(made + base + "; made anew when that changes.\n")
+	b.WriteString(made + base + "; recreated when that changes.\n")
 	line("id", string(s.ID))
 	line("version", "0.1.0+"+hex.EncodeToString(sum.Sum(nil))[:12])
 	line("description", yaml(s.Function.Description))
