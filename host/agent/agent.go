@@ -210,11 +210,11 @@ func (a *Agent) prune(ctx context.Context, what string, some func() (int, error)
 	for ctx.Err() == nil {
 		n, err := some()
 		if err != nil && ctx.Err() == nil {
-			a.o.Log.LogAttrs(ctx, slog.LevelWarn, "cannot remove what the agent keeps no longer", slog.String("kind", what), slog.String("cause", err.Error()))
+			a.o.Log.LogAttrs(ctx, slog.LevelWarn, "cannot remove expired agent data", slog.String("kind", what), slog.String("cause", err.Error()))
 		}
 		if err != nil || n == 0 {
 			return
 		}
-		a.o.Log.LogAttrs(ctx, slog.LevelDebug, "removed what the agent keeps no longer", slog.String("kind", what), slog.Int("number", n))
+		a.o.Log.LogAttrs(ctx, slog.LevelDebug, "removed expired agent data", slog.String("kind", what), slog.Int("number", n))
 	}
 }

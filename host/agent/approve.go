@@ -38,7 +38,7 @@ func (w *waiting) awaited() Awaited {
 
 // What a model is told of calls that are not made because of an approval.
 const (
-	wentOn      = "The call was not approved, and not made: the user went on with something else."
+	wentOn      = "The call was not approved and not made: the user continued with something else."
 	notApproved = "The call was not approved, and not made. Tell the user so, and do not make it again unless they ask for it."
 )
 
@@ -215,7 +215,7 @@ func (t *turn) makeDecided(ctx context.Context) (StopReason, error) {
 	kept := append(t.before, add...)
 	begin := lastOfUser(kept)
 	if begin < 0 { // the turn is longer than what is kept of a conversation
-		kept, begin = append([]llm.Message{{Role: llm.User, Text: "(The beginning of this conversation is not kept any more.)"}}, kept...), 0
+		kept, begin = append([]llm.Message{{Role: llm.User, Text: "(The beginning of this conversation was removed.)"}}, kept...), 0
 	}
 	t.remember(kept[:begin], repaired(kept[begin:]))
 	return t.after(ctx, calls)

@@ -405,7 +405,7 @@ func TestApprovalOfALongTurn(t *testing.T) {
 		if keep == 200 {
 			same(t, "messages", len(shown), 19)
 			same(t, "the first message", shown[0].Text, "Convert")
-		} else if !strings.Contains(shown[0].Text, "not kept") {
+		} else if !strings.Contains(shown[0].Text, "was removed") {
 			t.Errorf("the first message: %s", shown[0].Text)
 		}
 		valid(t, shown)

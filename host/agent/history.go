@@ -81,7 +81,7 @@ func inShort(one []llm.Message) []llm.Message {
 }
 
 // lostCall is what a model is told of a call whose answer was never kept.
-const lostCall = "The host stopped before the answer to this call was kept. Nobody knows what became of it."
+const lostCall = "The host stopped before the result of this call was stored. Its outcome is unknown."
 
 // repaired is an exchange as every vendor takes it: each call has one answer, which follows
 // it, and nothing else is one. A host that was killed, or another one that had the same

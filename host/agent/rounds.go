@@ -333,7 +333,7 @@ func (t *turn) answers(calls []asked) []llm.Message {
 func (t *turn) sentence(reason StopReason) string {
 	switch reason {
 	case StopIterations:
-		return "The host ended this turn: the model was asked as often as it may be in one turn. Say \"go on\" to continue."
+		return "The host ended this turn: the limit of model requests in one turn is reached. Say \"go on\" to continue."
 	case StopToolCalls:
 		s := fmt.Sprintf("The host ended this turn: the limit of calls in one turn is reached. %d calls were made", t.made)
 		if t.beyond > 0 {
@@ -341,11 +341,11 @@ func (t *turn) sentence(reason StopReason) string {
 		}
 		return s + ". Say \"go on\" to continue."
 	case StopTokens:
-		return "The host ended this turn: its budget of tokens has no room for another question to the model. Say \"go on\" to continue, or ask for less at once."
+		return "The host ended this turn: its token budget is used up. Say \"go on\" to continue, or ask for less."
 	case StopCost:
-		return "The host ended this turn: it has cost as much as one turn may."
+		return "The host ended this turn: the cost limit of one turn is reached."
 	case StopFuel:
-		return "The host ended this turn: the skills that it called have used all the fuel of one turn."
+		return "The host ended this turn: its skills used up the fuel of one turn."
 	case StopTime:
 		return fmt.Sprintf("The host ended this turn: it has taken longer than %s.", t.o.Chat.Time)
 	case StopInvalidCalls:
@@ -355,7 +355,7 @@ func (t *turn) sentence(reason StopReason) string {
 	case StopRefused:
 		return "The model's provider has withheld the answer."
 	case StopApprovalRequired:
-		return "A script is to be run that somebody must approve first."
+		return "A script needs approval before it can run."
 	case StopCompleted: // it has words of its own
 	}
 	return "The turn has ended."

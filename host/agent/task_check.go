@@ -50,7 +50,7 @@ func (a *Agent) taskLimits(t *Task) (limits, error) {
 	asked := &t.Options
 	kind, ok := a.o.Task.Kinds[asked.Kind]
 	if asked.Kind != "" && !ok {
-		add("options.kind", "is none of the kinds of tasks here", cmp.Or(strings.Join(slices.Sorted(maps.Keys(a.o.Task.Kinds)), ", "), "no kind: the operator has named none"))
+		add("options.kind", "is not a configured kind of task", cmp.Or(strings.Join(slices.Sorted(maps.Keys(a.o.Task.Kinds)), ", "), "no kind: the operator has named none"))
 	}
 	all := a.of(kind)
 	rounds := all.Iterations

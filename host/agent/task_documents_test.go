@@ -76,7 +76,7 @@ func TestDocuments(t *testing.T) {
 			if out.Status != agent.TaskCompleted || r.Calls[0].Status != "failed" || r.Calls[0].Skill != "ecko" || r.Calls[0].ExecutionID != "" || r.Calls[1].Status != "success" {
 				t.Errorf("%s", out.Result)
 			}
-			if told := h.asked[1].Messages[0].Text; !strings.Contains(told, "Skills that there are: calculator, echo.") {
+			if told := h.asked[1].Messages[0].Text; !strings.Contains(told, "Available skills: calculator, echo.") {
 				t.Errorf("the model is told: %s", told)
 			}
 		},

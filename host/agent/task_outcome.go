@@ -69,9 +69,9 @@ func summary(end *taskEnd, calls int) string {
 	s := "The task was not finished: " + end.message + "."
 	switch {
 	case calls == 1:
-		s += " One call was made until then; what it gave is in the records of this session."
+		s += " One call was made before that; its result is in the records of this session."
 	case calls > 1:
-		s += " The calls that were made until then are in skill_calls; what they gave is in the records of this session."
+		s += " The calls made before that are in skill_calls; their results are in the records of this session."
 	}
 	return s
 }

@@ -267,9 +267,9 @@ func (r *taskRun) available() string {
 	case n == 0:
 		return "There are no skills. Finish with what you know."
 	case n > most:
-		return fmt.Sprintf("Skills that there are: %s, and %d others.", strings.Join(r.names[:most], ", "), n-most)
+		return fmt.Sprintf("Available skills: %s, and %d others.", strings.Join(r.names[:most], ", "), n-most)
 	}
-	return "Skills that there are: " + strings.Join(r.names, ", ") + "."
+	return "Available skills: " + strings.Join(r.names, ", ") + "."
 }
 
 // checkDeadline says how a task ends whose context, or that of its round, has ended.

@@ -185,7 +185,7 @@ func (f *FileScript) Run(ctx context.Context, s Skill, c *Call) (any, error) {
 		if ext := strings.ToLower(path.Ext(f.info.Name)); runner != nil && !slices.Contains(c.runs, ext) {
 			return nil, &skill.Error{
 				Op: "agentskills.FileScript", Code: skill.InvalidArgument, Subject: f.info.Name,
-				Message: fmt.Sprintf("%s is not run here: this host runs %s. Read it with %s, and do what it does with scripts of those kinds or with other tools",
+				Message: fmt.Sprintf("%s is not run here: this host runs %s. Read it with %s, and do the same with scripts of those kinds or with other tools",
 					f.info.Name, strings.Join(c.runs, ", "), ToolRead),
 				Details: map[string]any{"runs": c.runs},
 			}

@@ -294,7 +294,7 @@ func find(root *Root, depth int, origins *manifest.Origins, visit func(place) er
 // nested tells of a folder that it is no skill.
 func nested(in place, report func(manifest.Problem)) func(place) error {
 	return func(p place) error {
-		report(manifest.Problem{File: p.shown, Message: "is in the folder of the skill " + in.shown + ", and is no skill of its own"})
+		report(manifest.Problem{File: p.shown, Message: "is in the folder of the skill " + in.shown + ", and is not a separate skill"})
 		return nil
 	}
 }
@@ -302,7 +302,7 @@ func nested(in place, report func(manifest.Problem)) func(place) error {
 func descend(in place, depth int, left *int, origins *manifest.Origins, visit func(place) error, report func(manifest.Problem)) error {
 	if *left--; *left < 0 {
 		if *left == -1 {
-			report(manifest.Problem{File: in.root.Path, Message: fmt.Sprintf("has more than %d folders; name those that have skills", mostFolders)})
+			report(manifest.Problem{File: in.root.Path, Message: fmt.Sprintf("has more than %d folders; name the folders that have skills", mostFolders)})
 		}
 		return nil
 	}

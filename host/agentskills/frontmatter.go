@@ -170,7 +170,7 @@ func parse(file, folder string, src []byte) *parsed {
 	}
 	src = bytes.TrimPrefix(src, []byte(mark))
 	if line := invalidLine(src); line > 0 {
-		r.remark(line, "the file is not valid UTF-8; what is not is read as \uFFFD")
+		r.remark(line, "the file is not valid UTF-8; invalid bytes are read as \uFFFD")
 		src = bytes.ToValidUTF8(src, []byte("\uFFFD"))
 	}
 	d, broken := split(string(src))
@@ -263,7 +263,7 @@ func (r *reader) root(n *yaml.Node) {
 	}
 	for key, text := range map[string]string{"compatibility": r.front.Compatibility, "license": r.front.License} {
 		if line := lines[key]; line > 0 && text == "" && !r.told(line) {
-			r.remark(line, "%s is empty; leave it out, or say what it is", key)
+			r.remark(line, "%s is empty; remove it, or give it a value", key)
 		}
 	}
 	r.rules(lines)

@@ -127,7 +127,7 @@ func TestNativeRootIsForItsOwnSkillsAlone(t *testing.T) {
 
 func TestRefusesANativeRootThatIsNone(t *testing.T) {
 	_, err := config.Load(config.Sources{Dir: t.TempDir(), Flags: map[string]string{"agent-skills-native": t.TempDir()}})
-	if err == nil || !strings.Contains(err.Error(), "is none of the folders of Agent Skills") {
+	if err == nil || !strings.Contains(err.Error(), "is not one of the folders of Agent Skills") {
 		t.Error(err)
 	}
 }

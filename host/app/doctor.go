@@ -184,13 +184,13 @@ func (x *Examination) cache(s *config.Settings) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		x.Cache.OK, x.Cache.Detail = true, dir+": not there yet, made at the first start"
+		x.Cache.OK, x.Cache.Detail = true, dir+": missing; created at the first start"
 	case err != nil:
 		x.Cache.Detail = dir + ": cannot be read"
 	case !info.IsDir():
 		x.Cache.Detail = dir + ": is not a folder"
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
-		x.Cache.Detail = dir + ": others may enter it, and it holds machine code; it is made private at the next start"
+		x.Cache.Detail = dir + ": other users can open it, and it holds machine code; the next start makes it private"
 	default:
 		files, bytes := size(dir)
 		x.Cache.OK, x.Cache.Detail = true, fmt.Sprintf("%s: %d files, %.1f MiB", dir, files, float64(bytes)/(1<<20))

@@ -90,7 +90,7 @@ func (o *Origins) Of(folder string, most skill.Trust, digest func() string) Orig
 }
 
 // IsSkill reports whether a folder is that of a skill: by its manifest, or because it was
-// pulled. What is in the folder of a skill belongs to it, and is no skill of its own.
+// pulled. What is in the folder of a skill belongs to it, and is not a separate skill.
 func (o *Origins) IsSkill(folder string) bool {
 	if Manifest(folder) != "" || o.marked(folder) {
 		return true

@@ -34,7 +34,7 @@ func (c *caller) listPrompts(ctx context.Context, r *mcp.ListPromptsRequest) (*m
 	for i := range page {
 		res.Prompts[i] = &mcp.Prompt{
 			Name: page[i].Name, Description: page[i].Description,
-			Arguments: []*mcp.PromptArgument{{Name: taskArgument, Description: "What is to be done with the skill."}},
+			Arguments: []*mcp.PromptArgument{{Name: taskArgument, Description: "The task for the skill."}},
 		}
 	}
 	res.NextCursor = encodeCursor("prompts", next)

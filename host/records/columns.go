@@ -333,5 +333,5 @@ func checkEntry(e *Entry) error {
 	case skill.Operator, skill.Human, skill.Agent, skill.Anonymous:
 		return nil
 	}
-	return wrong("there is no such type of principal")
+	return wrong("unknown type of principal")
 }

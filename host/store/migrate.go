@@ -114,7 +114,7 @@ func (m *Migrator) To(ctx context.Context, version int64) ([]Migration, error) {
 	if version < 0 || version > m.steps.latest() {
 		return nil, &skill.Error{
 			Op: "store.To", Code: skill.InvalidArgument, Subject: "version",
-			Message: fmt.Sprintf("there is no version %d; this program knows 0 to %d", version, m.steps.latest()),
+			Message: fmt.Sprintf("unknown schema version %d; use 0 to %d", version, m.steps.latest()),
 		}
 	}
 	unlock, err := m.place.lock(ctx, m.steps.db)
@@ -218,7 +218,7 @@ func (s *steps) known(ctx context.Context) (int64, error) {
 	if now > s.latest() {
 		return 0, &skill.Error{
 			Op: "store.Open", Code: skill.Conflict, Subject: "schema",
-			Message: fmt.Sprintf("the database has schema %d and this program knows %d: use the release that made it, or one that is newer", now, s.latest()),
+			Message: fmt.Sprintf("the database has schema %d and this program knows %d: use the release that created it, or a newer one", now, s.latest()),
 		}
 	}
 	return now, nil

@@ -137,7 +137,7 @@ func (d *DB) listen(ctx context.Context, wake chan<- struct{}) {
 		if ctx.Err() != nil {
 			return
 		}
-		d.log.Info("the connection that listens for changes broke; looking every second goes on", slog.String("error", err.Error()))
+		d.log.Info("the connection for change notifications failed; polling every second", slog.String("error", err.Error()))
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():

@@ -22,7 +22,7 @@ func Snapshot(ctx context.Context, o Options, to string) (kind Kind, schema int6
 		return Postgres, 0, nil
 	}
 	if _, err := os.Stat(where.file.File); errors.Is(err, fs.ErrNotExist) {
-		return SQLite, 0, &skill.Error{Op: "store.Snapshot", Code: skill.NotFound, Message: "there is no database yet: no host has run with this state folder"}
+		return SQLite, 0, &skill.Error{Op: "store.Snapshot", Code: skill.NotFound, Message: "no database yet: no host has used this state folder"}
 	}
 	m, err := Migrate(ctx, o)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 // ErrMoved says that the file was moved, deleted or replaced by another one since the
 // connection was opened: what is written to it would be lost.
-var ErrMoved = errors.New("store: the database's file is not there any more, or is another one")
+var ErrMoved = errors.New("store: the database file was removed or replaced")
 
 // fileOptions are how a file of SQLite is opened.
 type fileOptions struct {

@@ -108,9 +108,9 @@ func opening(err error) error {
 	if errors.As(err, &told) {
 		return told
 	}
-	message := "the database cannot be opened; see what is wrong with it, or set OPENSKILL_DATABASE_URL to another one"
+	message := "the database cannot be opened; check it, or set OPENSKILL_DATABASE_URL to another one"
 	if r := ReasonOf(err); r != Refused {
-		message = "the database cannot be opened (" + string(r) + "); see what is wrong with it, or set OPENSKILL_DATABASE_URL to another one"
+		message = "the database cannot be opened (" + string(r) + "); check it, or set OPENSKILL_DATABASE_URL to another one"
 	}
 	return &skill.Error{Op: "store.Open", Code: skill.AuditUnavailable, Message: message, Err: err}
 }

@@ -182,7 +182,7 @@ func conclude(t *tar.Reader, z *gzip.Reader, h *tar.Header, found map[string]Fil
 		return nil, broken("%s is not as a host writes it", indexName)
 	}
 	if x.Format > Format || x.Format < 1 {
-		return nil, broken("unsupported format %d, this program reads up to %d: use the release that made it, or a newer one", x.Format, Format)
+		return nil, broken("unsupported format %d, this program reads up to %d: use the release that created it, or a newer one", x.Format, Format)
 	}
 	for _, f := range x.Files {
 		if got := found[f.Path]; got != f {

@@ -401,6 +401,6 @@ func malformed(op, message string) error {
 func tooLarge(what string, size int) error {
 	return &skill.Error{
 		Op: "conversations.Append", Code: skill.PayloadTooLarge,
-		Message: fmt.Sprintf("%s of the conversation takes %d bytes as JSON, and at most %d are kept; say it in fewer words, or have the skill answer with less", what, size, MostMessage),
+		Message: fmt.Sprintf("%s of the conversation takes %d bytes as JSON, and at most %d may be stored; shorten the message, or have the skill return less", what, size, MostMessage),
 	}
 }

@@ -164,7 +164,7 @@ func (m *Models) choose(now *priced, provider, model string, free bool) (*Model,
 	if provider != "" {
 		i := slices.IndexFunc(m.o.Backends, func(b Backend) bool { return b.Name == provider })
 		if i < 0 {
-			return nil, wrong("provider", "there is no provider %q; accepted are %s", skill.CleanText(provider, 40), strings.Join(m.Providers(), ", "))
+			return nil, wrong("provider", "unknown provider %q; accepted: %s", skill.CleanText(provider, 40), strings.Join(m.Providers(), ", "))
 		}
 		b = &m.o.Backends[i]
 	}
@@ -179,7 +179,7 @@ func (m *Models) choose(now *priced, provider, model string, free bool) (*Model,
 	}
 	price, known := now.prices.Of(b.Name, model)
 	if m.o.Priced && !known && !b.Free {
-		return nil, wrong("model", "the model %q of %s has no price, and what an agent may spend is bounded; the operator can add one to OPENSKILL_AGENT_PRICES", skill.CleanText(model, 80), b.Name)
+		return nil, wrong("model", "the model %q of %s has no price, and a cost limit is set; the operator can add one to OPENSKILL_AGENT_PRICES", skill.CleanText(model, 80), b.Name)
 	}
 	chosen := &Model{Provider: b.Name, Name: model, Price: price, backend: b, spends: m.o.Spending, counter: Rough, pause: m.o.Pause, log: m.o.Log}
 	if b.Counter != nil {

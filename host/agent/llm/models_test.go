@@ -61,7 +61,7 @@ func TestChoose(t *testing.T) {
 		{caller, "", "b", "one:b", Price{1, 2}},
 		{caller, "", "e", `"e" of one is not offered; accepted are a, b`, Price{}},
 		{caller, "two", "d", "accepted are c", Price{}},
-		{caller, "three", "", `no provider "three"; accepted are one, two`, Price{}},
+		{caller, "three", "", `unknown provider "three"; accepted: one, two`, Price{}},
 		{caller, "one", "reasoning", "is not offered", Price{}}, // a slot is the host's, not a provider's
 		{skill.Local(), "one", "e", "one:e", Price{}},
 		{skill.Local(), "one", "\x1b[31m", "plain text", Price{}},

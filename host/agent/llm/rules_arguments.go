@@ -19,7 +19,7 @@ var (
 	noQuery   = &sentence{"请写出要搜索的内容，例如：搜索 openSkill", "Say what to look for, like: find openSkill in *.md"}
 	longQuery = &sentence{
 		fmt.Sprintf("搜索内容须在一行之内，且不超过 %d 个字符。", maxQuery),
-		fmt.Sprintf("What is looked for must be on one line, of at most %d characters.", maxQuery),
+		fmt.Sprintf("The search text must be one line of at most %d characters.", maxQuery),
 	}
 	noNumbers   = &sentence{"请写出要计算的数字，例如：平均 10.5 9.9 11.2", "Say which numbers, like: mean 10.5 9.9 11.2"}
 	wrongNumber = &sentence{"有一个数字超出了双精度浮点数的范围。", "One of the numbers is beyond the range of a double."}

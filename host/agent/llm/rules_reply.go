@@ -38,7 +38,7 @@ const hint = "此处由规则（而非模型）选择技能，可用指令：ech
 	"Rules choose the skill here, not a model. Commands: echo: TEXT · find TEXT in *.md · mean 1 2 3 · compare 3 and 5 · parse data/logs/app.log"
 
 func (in language) missing(id string) string {
-	return in.say("这条消息应由技能 %s 处理，但您没有可用的该技能。", "This message is for the skill %s, which is not among those that you can use.", id)
+	return in.say("这条消息应由技能 %s 处理，但您没有可用的该技能。", "This message is for the skill %s, which you cannot use.", id)
 }
 
 // What is shown of a result.

@@ -178,10 +178,10 @@ func TestNoCall(t *testing.T) {
 func TestNotOffered(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"find x":      "This message is for the skill file_search, which is not among those that you can use.",
+		"find x":      "This message is for the skill file_search, which you cannot use.",
 		"比较 1 2":      "这条消息应由技能 calculator 处理，但您没有可用的该技能。",
-		"hello":       "This message is for the skill echo, which is not among those that you can use.\n" + hint,
-		"parse x.log": "This message is for the skill log_transform, which is not among those that you can use.",
+		"hello":       "This message is for the skill echo, which you cannot use.\n" + hint,
+		"parse x.log": "This message is for the skill log_transform, which you cannot use.",
 	} {
 		reply := ask(t, request(text, skill.Tool{Name: "echoes"}, skill.Tool{Name: "log"}))
 		if len(reply.Calls) != 0 || reply.Text != want {

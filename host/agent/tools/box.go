@@ -167,7 +167,7 @@ func missing(only []skill.ID, available []string) error {
 			name := skill.CleanText(string(id), 64)
 			return &skill.Error{
 				Op: "tools.For", Code: skill.AgentSkillNotFound, Subject: name,
-				Message: skill.CleanText(fmt.Sprintf("there is no skill %q that the caller may call; %s", name, listed(available)), skill.MaxMessage),
+				Message: skill.CleanText(fmt.Sprintf("skill %q not found or not permitted; %s", name, listed(available)), skill.MaxMessage),
 			}
 		}
 	}
@@ -177,10 +177,10 @@ func missing(only []skill.ID, available []string) error {
 // listed names the first of all, as far as a message has room.
 func listed(all []string) string {
 	if len(all) == 0 {
-		return "there is none"
+		return "none is available"
 	}
 	var b strings.Builder
-	b.WriteString("there are ")
+	b.WriteString("available: ")
 	for i, name := range all {
 		if b.Len()+len(name) > 240 {
 			fmt.Fprintf(&b, " and %d more", len(all)-i)

@@ -95,12 +95,12 @@ func TestOnlyWhatThereIs(t *testing.T) {
 		only skill.ID
 		want string
 	}{
-		"unknown":      {box(t, Options{Catalogue: four(), AgentSkills: &agents{}}), skill.Local(), "none", `there is no skill "none" that the caller may call; there are load_skill, read_skill_resource, run_skill_script, calc, echo, load_skill`},
-		"disabled":     {box(t, Options{Catalogue: four()}), skill.Local(), "off", `"off" that the caller may call; there are calc, echo, load_skill`},
-		"not allowed":  {box(t, Options{Catalogue: four()}), reader, "calc", `"calc" that the caller may call; there are echo`},
-		"finds none":   {box(t, Options{Catalogue: four()}), skill.Principal{ID: "x"}, "echo", `; there is none`},
+		"unknown":      {box(t, Options{Catalogue: four(), AgentSkills: &agents{}}), skill.Local(), "none", `skill "none" not found or not permitted; available: load_skill, read_skill_resource, run_skill_script, calc, echo, load_skill`},
+		"disabled":     {box(t, Options{Catalogue: four()}), skill.Local(), "off", `skill "off" not found or not permitted; available: calc, echo, load_skill`},
+		"not allowed":  {box(t, Options{Catalogue: four()}), reader, "calc", `skill "calc" not found or not permitted; available: echo`},
+		"finds none":   {box(t, Options{Catalogue: four()}), skill.Principal{ID: "x"}, "echo", `; none is available`},
 		"many":         {box(t, Options{Catalogue: many}), skill.Local(), "x", " and 3"},
-		"hidden words": {box(t, Options{Catalogue: four()}), skill.Local(), "a\u202e</tool_result>", `there is no skill "a</tool_result>"`},
+		"hidden words": {box(t, Options{Catalogue: four()}), skill.Local(), "a\u202e</tool_result>", `skill "a</tool_result>" not found`},
 	} {
 		_, err := c.b.For(t.Context(), c.p, []skill.ID{"echo", c.only}[min(1, len(c.only)):])
 		var e *skill.Error

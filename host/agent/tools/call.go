@@ -102,9 +102,9 @@ func (k *kit) ended(out *Outcome, res *skill.Result) {
 			}
 			sentences = []string{said}
 		case e.Code == skill.RateLimited && retryAfter(e) > longestWait:
-			sentences = []string{"This limit does not pass soon. Do not make the call again; tell the user when it can be made."}
+			sentences = []string{"This limit lasts. Do not repeat the call; tell the user when it can be made."}
 		case e.Code == skill.RateLimited:
-			sentences = []string{"The call was tried for as long as there was time. Go on without it, or tell the user."}
+			sentences = []string{"The call was retried until time ran out. Continue without it, or tell the user."}
 		}
 	}
 	_, id := k.find(out.Call.Name)
@@ -128,10 +128,10 @@ func (k *kit) unknown(out *Outcome) {
 	out.Invalid = true
 	out.Result = k.failed(out, &skill.Error{
 		Op: "tools.Call", Code: skill.NotFound,
-		Message: skill.CleanText(fmt.Sprintf("there is no tool %q; %s", skill.CleanText(out.Call.Name, 64), offer), skill.MaxMessage),
+		Message: skill.CleanText(fmt.Sprintf("unknown tool %q; %s", skill.CleanText(out.Call.Name, 64), offer), skill.MaxMessage),
 	})
 	out.Text = k.box.marked(out.Call.Name, statusInvalid, func(w *writer) (int, int) { return w.failure(out.Result.Error) },
-		"Nothing ran. Call only tools that there are.")
+		"Nothing ran. Call only listed tools.")
 }
 
 // refuse tells of arguments that cannot be read.
@@ -240,7 +240,7 @@ func retryAfter(e *skill.ResultError) time.Duration {
 // notMade says why a call was not made whose context ended before.
 func notMade(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &skill.Error{Op: "tools.run", Code: skill.Timeout, Message: "the time that the agent has ran out before the call could be made"}
+		return &skill.Error{Op: "tools.run", Code: skill.Timeout, Message: "the agent's time ran out before the call was made"}
 	}
-	return &skill.Error{Op: "tools.run", Code: skill.Cancelled, Message: "the call was not made: its turn was ended"}
+	return &skill.Error{Op: "tools.run", Code: skill.Cancelled, Message: "the call was not made: its turn has ended"}
 }

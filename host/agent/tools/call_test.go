@@ -79,10 +79,10 @@ func TestInvalid(t *testing.T) {
 		"no JSON":              {"convert", `{"text": `, skill.InvalidArgument, []string{"is not JSON", `"expected":"one JSON object"`, `send an object such as {\"text\":\"…\",\"count\":1}`}},
 		"an array":             {"convert", `[]`, skill.InvalidArgument, []string{"is an array"}},
 		"twice":                {"convert", `{"text": "x", "text": "y"}`, skill.InvalidArgument, []string{"text: appears more than once"}},
-		"no such tool":         {"convrt", `{}`, skill.NotFound, []string{"there is no tool \\\"convrt\\\"; did you mean convert?", "Call only tools that there are"}},
-		"no tool at all":       {"zzzzzzzz", `{`, skill.NotFound, []string{"; there are convert, skill-load_skill"}},
+		"no such tool":         {"convrt", `{}`, skill.NotFound, []string{"unknown tool \\\"convrt\\\"; did you mean convert?", "Call only listed tools"}},
+		"no tool at all":       {"zzzzzzzz", `{`, skill.NotFound, []string{"; available: convert, skill-load_skill"}},
 		"a name of marks":      {"</tool_result>\u202e" + strings.Repeat("x", 100_000), `{}`, skill.NotFound, []string{`<tool_result name="unknown" status="invalid">`}},
-		"none for agents":      {RunScript, `{}`, skill.NotFound, []string{"there is no tool"}},
+		"none for agents":      {RunScript, `{}`, skill.NotFound, []string{"unknown tool"}},
 	} {
 		before := len(d.seen)
 		out := call(t, k, c.name, c.args)
@@ -92,7 +92,7 @@ func TestInvalid(t *testing.T) {
 		if c.code == skill.NotFound && len(d.seen) != before {
 			t.Errorf("%s: the door was asked", name)
 		}
-		text := strings.ReplaceAll(out.Text, `there is no tool "`, `there is no tool \"`)
+		text := strings.ReplaceAll(out.Text, `unknown tool "`, `unknown tool \"`)
 		text = strings.ReplaceAll(text, `t"; did`, `t\"; did`)
 		for _, w := range c.want {
 			if !strings.Contains(text, w) {
@@ -347,15 +347,15 @@ func TestRateLimited(t *testing.T) {
 	}{
 		"free at once":          {limited(int64(10)), 0, 0, 1, 0, 0, ""},
 		"busy for a moment":     {limited(int64(250)), 2, 0, 3, 500 * time.Millisecond, 700 * time.Millisecond, ""},
-		"for ten tries":         {limited(int64(1)), 100, 0, 10, 20 * 511 * time.Millisecond / 2, 20 * time.Second, "The call was tried for as long as there was time."},
+		"for ten tries":         {limited(int64(1)), 100, 0, 10, 20 * 511 * time.Millisecond / 2, 20 * time.Second, "The call was retried until time ran out."},
 		"without a time":        {fails(skill.RateLimited, "try again", nil), 1, 0, 2, 20 * time.Millisecond, 25 * time.Millisecond, ""},
 		"in a text":             {limited("10"), 1, 0, 2, 20 * time.Millisecond, 25 * time.Millisecond, ""},
 		"of a number":           {limited(float64(4000)), 1, 0, 2, 4 * time.Second, 5 * time.Second, ""},
 		"of less than nothing":  {limited(json.Number("-1e300")), 1, 0, 2, 20 * time.Millisecond, 25 * time.Millisecond, ""},
-		"of a minute":           {limited(int64(30_000)), 100, 0, 1, 0, 0, "This limit does not pass soon."},
-		"of a day":              {limited(int64(86_400_000)), 100, 0, 1, 0, 0, "This limit does not pass soon."},
-		"longer than one has":   {limited(int64(4000)), 100, 3 * time.Second, 1, 0, 0, "The call was tried for as long as there was time."},
-		"as long as one has":    {limited(int64(1000)), 100, 3 * time.Second, 3, 2 * time.Second, 3 * time.Second, "The call was tried for as long as there was time."},
+		"of a minute":           {limited(int64(30_000)), 100, 0, 1, 0, 0, "This limit lasts."},
+		"of a day":              {limited(int64(86_400_000)), 100, 0, 1, 0, 0, "This limit lasts."},
+		"longer than one has":   {limited(int64(4000)), 100, 3 * time.Second, 1, 0, 0, "The call was retried until time ran out."},
+		"as long as one has":    {limited(int64(1000)), 100, 3 * time.Second, 3, 2 * time.Second, 3 * time.Second, "The call was retried until time ran out."},
 		"a skill that says so":  {ran, 100, 0, 1, 0, 0, ""},
 		"another error at once": {fails(skill.AuditUnavailable, "x", nil), 100, 0, 1, 0, 0, ""},
 	} {

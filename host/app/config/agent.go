@@ -113,7 +113,7 @@ func (s *Settings) parseKinds() (map[string]TaskKind, error) {
 				to, least, most = &k.Tokens, s.TaskMinTokens(), s.TaskTokens
 			case "timeout_s":
 			default:
-				return nil, fmt.Errorf("has %s, which is none of iterations, tokens and timeout_s", safeyaml.Quote(limit))
+				return nil, fmt.Errorf("has %s, which is not iterations, tokens or timeout_s", safeyaml.Quote(limit))
 			}
 			n, err := strconv.Atoi(strings.TrimSpace(value))
 			switch {
@@ -134,7 +134,7 @@ func (s *Settings) parseKinds() (map[string]TaskKind, error) {
 func (s *Settings) configured(name string) error {
 	provider, _, _ := strings.Cut(name, ":")
 	if list := s.Configured(); name != "" && !slices.Contains(list, provider) {
-		return fmt.Errorf("names a provider that is not configured (those that are: %s)", strings.Join(list, ", "))
+		return fmt.Errorf("names a provider that is not configured (configured: %s)", strings.Join(list, ", "))
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func TestAgentSettings(t *testing.T) {
 		"OPENAI_API_BASE=ftp://x":                                 "OPENAI_API_BASE",
 		"OPENAI_API_BASE=http://user:hush@x/v1":                   "without user",
 		"OPENSKILL_LLM_SERVICE_URL=nowhere":                       "OPENSKILL_LLM_SERVICE_URL",
-		"OPENSKILL_AGENT_PROVIDER=openai":                         "not configured (those that are: rules)",
+		"OPENSKILL_AGENT_PROVIDER=openai":                         "not configured (configured: rules)",
 		"OPENSKILL_AGENT_PROVIDER=reasoning:none:x":               "OPENSKILL_AGENT_PROVIDER reasoning",
 		"OPENSKILL_AGENT_PRICES=gpt-4o=cheap":                     "OPENSKILL_AGENT_PRICES",
 		"OPENSKILL_AGENT_MODELS=gpt-4o":                           "OPENSKILL_AGENT_MODELS",

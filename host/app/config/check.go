@@ -292,6 +292,6 @@ func (l *loader) agentSkills(s *Settings) {
 		list = []string{s.SkillsDir}
 	}
 	if !slices.Contains(list, s.AgentNative) {
-		l.wrong("OPENSKILL_AGENT_SKILLS_NATIVE", "is none of the folders of Agent Skills")
+		l.wrong("OPENSKILL_AGENT_SKILLS_NATIVE", "is not one of the folders of Agent Skills")
 	}
 }

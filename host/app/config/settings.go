@@ -85,7 +85,7 @@ const (
 
 // Settings of one host. Paths are absolute after [Load].
 type Settings struct {
-	Listen          string `env:"OPENSKILL_LISTEN" default:"127.0.0.1:8000" flag:"listen" accepts:"host:port with a loopback host, like 127.0.0.1:8000; port 0 takes a free one" doc:"listen address of the host"`
+	Listen          string `env:"OPENSKILL_LISTEN" default:"127.0.0.1:8000" flag:"listen" accepts:"host:port, like 127.0.0.1:8000; port 0 takes a free one; other hosts than loopback need authentication" doc:"listen address of the host"`
 	HTTPBaseURL     string `env:"OPENSKILL_HTTP_BASE_URL" default:"http://127.0.0.1:8000" flag:"http-base-url" accepts:"an http or https address without query" doc:"public base URL of the host"`
 	HTTPOrigins     string `env:"OPENSKILL_HTTP_ORIGINS" flag:"http-origins" accepts:"origins with commas between them, like https://skills.example.com; http with a loopback host alone" doc:"additional browser origins of the host, besides that of OPENSKILL_HTTP_BASE_URL; default: none"`
 	TrustedProxies  string `env:"OPENSKILL_TRUSTED_PROXIES" flag:"trusted-proxies" accepts:"addresses and prefixes, separated by commas, like 127.0.0.1,10.0.0.0/8" doc:"reverse proxies whose Forwarded and X-Forwarded-For headers are trusted for the client address; default: none"`

@@ -81,7 +81,7 @@ func (l *loader) tokens(s *Settings) {
 		case s.PublicURL() == "":
 			l.wrong("OPENSKILL_OIDC_CLIENT_ID", "needs the address of this host in OPENSKILL_HTTP_BASE_URL")
 		case s.Auth == AuthNone:
-			l.wrong("OPENSKILL_OIDC_CLIENT_ID", "needs OPENSKILL_AUTH=required: nobody signs in otherwise")
+			l.wrong("OPENSKILL_OIDC_CLIENT_ID", "needs OPENSKILL_AUTH=required: otherwise nobody can sign in")
 		}
 	}
 	if !slices.Contains(scopeList(s.OIDCScopes), "openid") {
@@ -115,7 +115,7 @@ func parseClaims(text string) (c Claims, err error) {
 		case kind == "tenant", kind == "name":
 			return c, fmt.Errorf("has several claims for the %s: name one", kind)
 		default:
-			return c, fmt.Errorf("has the entry %s, which begins with none of tenant=, scopes=, roles= and name=", safeyaml.Quote(entry))
+			return c, fmt.Errorf("has the entry %s, which must begin with tenant=, scopes=, roles= or name=", safeyaml.Quote(entry))
 		}
 		seen[kind] = true
 	}
