@@ -120,5 +120,5 @@ func (in *instance) reset() bool {
 	if in.im.leaves(leaveDescriptors) {
 		return true
 	}
-	return in.x.world.Restore(s.world, wasi.Config{}) == nil
+	return in.x.world.Restore(s.world, wasi.Config{Root: in.files.Root}) == nil
 }

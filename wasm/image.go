@@ -58,6 +58,14 @@ type Call struct {
 
 	Fetch Fetch // requests to the network; nil: none
 
+	// Self is what the guest is told that it was started with, by files of guestfs.Processes:
+	// Args, Env and Dir. nil: it has nothing to ask but of processes that it starts.
+	Self *Process
+
+	// Programs finds the programs of processes that the run starts. They share its files, its
+	// limits and its standard streams, and end with its first process. nil: it may start none.
+	Programs Programs
+
 	// StartFuel is added what the start-ups use that are begun for this run, which is
 	// none where an instance waits, and the ones that replace what it spoilt. They outlive
 	// the run, and so does this: the caller takes from it what it has counted. nil: nobody
@@ -181,7 +189,11 @@ func (im *Image) Run(ctx context.Context, r *Call) (*Outcome, error) {
 	var cancel context.CancelFunc
 	c.ctx, cancel = context.WithTimeout(ctx, c.limits.Timeout)
 	defer cancel()
-	in, err := im.acquire(c.ctx, r.StartFuel) // a start-up outlives the call that it is begun for
+	return im.run(c)
+}
+
+func (im *Image) run(c *call) (*Outcome, error) {
+	in, err := im.acquire(c.ctx, c.StartFuel) // a start-up outlives the call that it is begun for
 	switch {
 	case err != nil && c.ctx.Err() != nil: // all of its run was start-up
 		return &Outcome{Ended: endOf(c.ctx), Fuel: c.startFuel(), Total: time.Since(c.began)}, nil // a start-up outlives the call that it is begun for

@@ -82,6 +82,10 @@ type call struct {
 	outcome        *Outcome
 	err            error
 	failed         any // what Done panicked with
+
+	self  *wasi.Process // who the guest is; nil: it cannot ask
+	group *group        // nil: it is alone
+	files *Files        // of a process that another one started; nil: the instance's
 }
 
 // fetch gives the Fetch of the call with a context that ends with this call, whatever
@@ -207,7 +211,9 @@ func (in *instance) main(ctx context.Context, l Limits) {
 		return
 	}
 	defer m.done()
-	if p.Open != nil {
+	if only := in.only; only != nil && only.files != nil {
+		in.files = Files{Root: only.files.Root}
+	} else if p.Open != nil {
 		if in.files, in.err = p.Open(); in.err != nil {
 			return
 		}
@@ -233,6 +239,8 @@ func (in *instance) main(ctx context.Context, l Limits) {
 		cfg.Fetch = p.Fetch
 	} else {
 		cfg.Fetch, cfg.Record, cfg.Replay = in.only.fetch(), in.only.Record, in.only.Replay
+		in.join(in.only)
+		in.process(in.only, &cfg)
 	}
 	x.world = wasi.NewWorld(cfg)
 	if in.only != nil {
@@ -273,11 +281,15 @@ func (in *instance) run(m *Module) {
 		return
 	}
 	x.account(out)
-	in.err = x.settle(x.ctx, out, err)
+	out.MemoryPeak = x.mem.most
+	var host error
+	if in.only != nil {
+		host = in.leave(in.only, out)
+	}
+	in.err = errors.Join(x.settle(x.ctx, out, err), host)
 	x.pay(out.Fuel)
 	out.Total = time.Since(in.began)
 	out.Stdout, out.Stderr = in.startup.stdout.Bytes(), in.startup.stderr.Bytes()
-	out.MemoryPeak = x.mem.most
 }
 
 // errRetired ends an instance between two calls.
@@ -313,21 +325,25 @@ func (in *instance) prepare(c *call) {
 	x, p := in.x, &in.im.program
 	in.live.now = c.ctx //nolint:fatcontext // of the call under way, and then of the next
 	x.tank = meter.Tank{Budget: c.limits.Fuel, Slice: x.tank.Slice}
+	in.join(c)
 	x.fuel.Set(0)
 	x.stop, x.ended, x.trap, x.code = false, 0, "", 0
 	l := p.Limits.withDefaults()
 	x.mem.begin(min(l.Memory, c.limits.Memory), in.files.Scratch)
 	cfg := wasi.Config{
 		Args: p.Args, Env: p.Env, Stdin: c.Stdin, Stdout: c.writer(c.Stdout, &c.stdout), Stderr: c.writer(c.Stderr, &c.stderr),
-		Root: in.files.Root, MaxOpenFiles: l.Files, Random: c.Random, Wall: c.Wall, Mono: c.Mono, Charge: x.charge, Hold: x.mem.hold, Space: image.Zeros, Release: image.Release, Exit: in.exit,
+		Root: in.root(c), MaxOpenFiles: l.Files, Random: c.Random, Wall: c.Wall, Mono: c.Mono, Charge: x.charge, Hold: x.mem.hold, Space: image.Zeros, Release: image.Release, Exit: in.exit,
 		Fetch: c.fetch(), Record: c.Record, Replay: c.Replay,
 	}
 	if in.im.leaves(leaveChance) {
 		cfg.Random = in.im.chance()
 	}
 	over := false
-	cfg.StdoutLimit, over = c.replay(cfg.Stdout, in.startup.stdout.Bytes(), over)
-	cfg.StderrLimit, over = c.replay(cfg.Stderr, in.startup.stderr.Bytes(), over)
+	in.process(c, &cfg)
+	if c.files == nil { // a process's streams are its group's
+		cfg.StdoutLimit, over = c.replay(cfg.Stdout, in.startup.stdout.Bytes(), over)
+		cfg.StderrLimit, over = c.replay(cfg.Stderr, in.startup.stderr.Bytes(), over)
+	}
 	if in.saved != nil && !in.im.leaves(leaveDescriptors) {
 		_ = x.world.Restore(in.saved.world, cfg) // closing what was only read
 	} else {
@@ -423,8 +439,9 @@ func (in *instance) settle(c *call, err error) {
 	in.untape()
 	x, out := in.x, &Outcome{StartFuel: in.startFuel, Shared: in.only == nil}
 	x.account(out)
-	c.err = x.settle(c.ctx, out, err)
 	out.MemoryPeak = x.mem.most
+	host := in.leave(c, out)
+	c.err = errors.Join(x.settle(c.ctx, out, err), host)
 	out.Instantiate = c.entered.Sub(c.began)
 	c.outcome = out
 }

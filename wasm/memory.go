@@ -22,14 +22,28 @@ type memory struct {
 	refused bool
 	spaces  *spaces
 	space   []byte
-	frozen  bool // an image is mapped over the space, so it cannot begin another instance
+	pool    *memoryPool // of the run's processes; nil: it has one
+	noted   uint64      // there
+	frozen  bool        // an image is mapped over the space, so it cannot begin another instance
 }
 
 // room is how much there may be of a part beside all others, which take so much.
-func (m *memory) room(others uint64) uint64 { return m.limit - min(others, m.limit) }
+func (m *memory) room(others uint64) uint64 {
+	limit := m.limit
+	if m.pool != nil {
+		limit = min(limit, m.pool.room(m.noted))
+	}
+	return limit - min(others, limit)
+}
 
 // count notes that a part grew or shrank.
-func (m *memory) count() { m.most = max(m.most, m.peak+m.held+m.files+m.tables) }
+func (m *memory) count() {
+	now := m.peak + m.held + m.files + m.tables
+	m.most = max(m.most, now)
+	if m.pool != nil {
+		m.pool.note(&m.noted, now)
+	}
+}
 
 // begin is the memory of a run, which may have files from a start-up before it.
 func (m *memory) begin(limit uint64, scratch *guestfs.Memory) {

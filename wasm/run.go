@@ -81,10 +81,15 @@ func (x *execution) globals(inst api.Module) {
 
 // used is the fuel that was used so far.
 func (x *execution) used() uint64 {
+	return x.tank.Used(x.fuelLeft())
+}
+
+// fuelLeft is what the guest has of what it was granted.
+func (x *execution) fuelLeft() int64 {
 	if x.fuel == nil {
-		return x.tank.Used(0)
+		return 0
 	}
-	return x.tank.Used(int64(x.fuel.Get()))
+	return int64(x.fuel.Get())
 }
 
 // pay adds what was used since the last time.
@@ -150,6 +155,7 @@ func (e *Engine) refuel(ctx context.Context, s []uint64) {
 	if depth(x.top, s) > x.stack {
 		x.end(OutOfStack)
 	}
+	x.world.Yield(ctx)
 	next, err := x.tank.Refuel(int64(s[0]), int64(s[1]))
 	switch {
 	case errors.Is(err, meter.ErrTable):
@@ -166,7 +172,7 @@ func (x *execution) charge(units uint64) {
 		return
 	}
 	// What was handed out to the guest and is not used yet counts as well.
-	rest := x.tank.Budget - x.tank.Granted
+	rest := x.tank.Left()
 	if x.fuel == nil || x.tank.Charge(rest) != nil {
 		x.end(OutOfFuel)
 	}
@@ -367,7 +373,7 @@ func late(ctx context.Context) bool {
 var exits = map[wasi.Reason]Ended{
 	wasi.ReasonExit: Exited, wasi.ReasonOutputLimit: OutputOverflow,
 	wasi.ReasonDeadline: OutOfTime, wasi.ReasonCancelled: Cancelled, wasi.ReasonReplay: Diverged,
-	wasi.ReasonMemory: OutOfMemory, wasi.ReasonFault: Trapped,
+	wasi.ReasonMemory: OutOfMemory, wasi.ReasonFault: Trapped, wasi.ReasonFuel: OutOfFuel,
 }
 
 // trapKind takes the kind of a trap out of wazero's message. The words behind

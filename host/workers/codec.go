@@ -74,6 +74,9 @@ type wireRecording struct {
 // maxFiles is what guests' file systems hold.
 const maxFiles = 1024
 
+// maxPrograms is how many programs a plan names.
+const maxPrograms = 64
+
 type wireFile struct {
 	Name string
 	Size int
@@ -130,6 +133,11 @@ func (w *wireCall) append(b []byte) []byte {
 	b = appendTexts(b, c.Plan.Imports)
 	b = appendText(b, c.Plan.Module.Digest)
 	b = appendBool(b, c.Plan.Module.Trusted)
+	b = binary.AppendUvarint(b, uint64(len(c.Plan.Programs)))
+	for i := range c.Plan.Programs {
+		p := &c.Plan.Programs[i]
+		b = appendBool(appendText(appendText(appendText(b, string(p.Kind)), p.Runtime), p.Module.Digest), p.Module.Trusted)
+	}
 	b = appendBool(b, c.Ahead)
 	b = binary.AppendVarint(b, int64(c.Limits.Timeout))
 	for _, n := range []uint64{c.Limits.Memory, c.Limits.Fuel, c.Limits.Output, c.Limits.Scratch} {
@@ -153,7 +161,13 @@ func (w *wireCall) read(head []byte) error {
 	c.Tenant, c.Folder, c.Entry, c.Digest, c.Trust = r.text(), r.text(), r.text(), r.text(), skill.Trust(r.number())
 	c.Args = r.texts()
 	c.Plan.Runtime, c.Plan.Imports = r.text(), r.texts()
-	c.Plan.Module.Digest, c.Plan.Module.Trusted, c.Ahead = r.text(), r.bool(), r.bool()
+	c.Plan.Module.Digest, c.Plan.Module.Trusted = r.text(), r.bool()
+	for range min(r.length(), maxPrograms) {
+		c.Plan.Programs = append(c.Plan.Programs, skill.Program{
+			Kind: skill.Kind(r.text()), Runtime: r.text(), Module: skill.Module{Digest: r.text(), Trusted: r.bool()},
+		})
+	}
+	c.Ahead = r.bool()
 	c.Limits = skill.Limits{Timeout: time.Duration(r.signed()), Memory: r.number(), Fuel: r.number(), Output: r.number(), Scratch: r.number()}
 	c.Grants.Data, c.Grants.DataAt, c.Grants.Scratch = r.text(), r.text(), r.bool()
 	r.json(&c.Grants.HTTP)

@@ -60,11 +60,7 @@ func (r *Runner) Prepare(ctx context.Context, s *skill.Spec) (skill.Plan, error)
 		}
 	case of.Trusted && !m.Has(of.Digest, true):
 		plan.Missing = skill.Compiling()
-		r.runs.Add(1)
-		go func() {
-			defer r.runs.Done()
-			_, _ = m.Ensure(r.ctx, &Source{Module: *of}) // the next who asks begins it again
-		}()
+		r.compileAhead(of)
 	}
 	return plan, nil
 }
@@ -114,6 +110,9 @@ func (r *Runner) attempt(ctx context.Context, call *skill.Call) (*skill.Reply, e
 		w, err := r.p.acquire(within, key, call)
 		if err == nil {
 			err = r.p.give(within, w, &call.Plan.Module, call.Tenant)
+		}
+		if err == nil {
+			err = r.givePrograms(w, call)
 		}
 		if err != nil {
 			switch {
@@ -167,6 +166,38 @@ func (p *Pool) give(ctx context.Context, w *process, of *skill.Module, tenant st
 	}
 	w.gave(of)
 	return nil
+}
+
+// givePrograms shows a worker the programs that a call can start and that are compiled. The
+// others begin to be: until then they cannot be started.
+func (r *Runner) givePrograms(w *process, call *skill.Call) error {
+	m := r.p.o.Modules
+	if m == nil {
+		return nil
+	}
+	for i := range call.Plan.Programs {
+		of := &call.Plan.Programs[i].Module
+		switch {
+		case w.has(of):
+		case m.Has(of.Digest, of.Trusted):
+			if err := m.Link(w.view, of.Digest, of.Trusted); err != nil {
+				return err
+			}
+			w.gave(of)
+		default:
+			r.compileAhead(of)
+		}
+	}
+	return nil
+}
+
+// compileAhead begins to compile a language runtime.
+func (r *Runner) compileAhead(of *skill.Module) {
+	r.runs.Add(1)
+	go func() {
+		defer r.runs.Done()
+		_, _ = r.p.o.Modules.Ensure(r.ctx, &Source{Module: *of}) // the next who asks begins it again
+	}()
 }
 
 // damaged reports whether a module that a worker finds of no use is not as it was

@@ -12,6 +12,7 @@ import (
 	"openskill/plugins/python"
 	"openskill/plugins/remote"
 	"openskill/plugins/wasi"
+	"openskill/plugins/wasi/sandbox"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -45,10 +46,11 @@ func Outside(o Options) []skill.Runner {
 // Sandboxed makes the runners that execute nothing outside the engine's sandbox:
 // those of a worker process.
 func Sandboxed(o Options) []skill.Runner {
+	programs := &sandbox.Programs{}
 	return []skill.Runner{
 		wasi.New(o.Engine, &wasi.Options{Outgoing: o.Outgoing}),
 		javascript.New(o.Engine, &javascript.Options{Outgoing: o.Outgoing}),
-		python.New(o.Engine, &python.Options{StateDir: o.StateDir, Outgoing: o.Outgoing, Imports: o.Imports}),
+		python.New(o.Engine, &python.Options{StateDir: o.StateDir, Outgoing: o.Outgoing, Imports: o.Imports, Programs: programs}),
 		extism.New(o.Engine, &extism.Options{Outgoing: o.Outgoing}),
 	}
 }

@@ -1,6 +1,6 @@
 # Runs a script as the interpreter itself would, but for what an image asks for: the
 # heap is grown, and standard input is read by the file that knows its first read.
-def _boot(main, program, written, files):
+def _boot(main, program, written, files, first):
     import atexit
     import gc
     import io
@@ -8,6 +8,7 @@ def _boot(main, program, written, files):
     import sys
 
     script = os.environ.pop("OPENSKILL_SCRIPT", None)  # a program of the command line: what it imports
+    process = os.environ.pop("OPENSKILL_PROCESS", None)  # it asks what it is to run
     os.environ.pop("PYTHONTZPATH", None)  # said to the runtime, not to the script
     # Memory that is there before the image is made need not be asked for by runs.
     heap = int(os.environ.pop("OPENSKILL_HEAP", "0"))
@@ -45,7 +46,7 @@ def _boot(main, program, written, files):
         return kept
 
     del sys.argv[0]
-    path = sys.argv[0]
+    path = sys.argv[0] if sys.argv else ""
     folder = os.path.dirname(path)
     if sys.path and sys.path[0] == os.path.dirname(__file__):
         sys.path[0] = folder
@@ -92,11 +93,10 @@ def _boot(main, program, written, files):
         with io.open_code(path) as f:
             return compile(f.read(), path, "exec", dont_inherit=True)
 
-    def ahead():
+    def ahead(imports):
         """Does what a program does before anything depends on its arguments."""
-        os.chdir(os.environ["PWD"])
         odd = {"", "__main__", "antigravity", "idlelib", "test", "this", "tkinter", "turtle"}
-        for name in script.split(","):
+        for name in imports:
             top = name.partition(".")[0]
             here = os.path.join(folder, top)  # of its own, which may do anything
             if top in odd or os.path.exists(here) or os.path.exists(here + ".py"):
@@ -148,7 +148,7 @@ def _boot(main, program, written, files):
                 pass
 
     def dates():
-        if "datetime" in sys.modules or "time" in script.split(","):
+        if "datetime" in sys.modules or "time" in (script or "").split(","):
             import _strptime
 
             _strptime._strptime("2000-01-01 00:00:00", "%Y-%m-%d %H:%M:%S")
@@ -167,14 +167,87 @@ def _boot(main, program, written, files):
 
         return [os.fsdecode(a) for a in exactly(int(exactly(8), 16)).split(b"\0")[:-1]]
 
+    # Processes that others of their run start: each asks what it was started with.
+
+    common = (
+        "argparse base64 collections csv datetime functools glob hashlib itertools json math pathlib random re"
+        " shutil string subprocess tempfile textwrap time typing urllib.parse"
+    )
+
+    def started():
+        """Asks for the arguments, and becomes what they say. Gives what is to run."""
+        import json
+
+        with io.FileIO(os.open("/dev/process", os.O_RDWR), "r+") as host:
+            with first:
+                host.write(b'{"op":"self"}')
+                told = json.loads(host.readall())
+        os.environ.clear()
+        os.environ.update(entry.partition("=")[::2] for entry in told["env"])
+        os.chdir(told["dir"] or "/")
+        return told["args"][1:]
+
+    def interpreter(args):
+        """Does what python3 does with its command line. Gives the code, or what runs it."""
+        nonlocal path
+        while args and args[0].startswith("-") and args[0] != "-":
+            option = args.pop(0)
+            if option in ("--version", "-V", "-VV"):
+                print("Python " + (sys.version if option == "-VV" else sys.version.split()[0]))
+                raise SystemExit(0)
+            if option.startswith("--"):
+                if option != "--":
+                    continue
+                break
+            letters = option[1:]
+            while letters:
+                letter, letters = letters[0], letters[1:]
+                if letter not in "cmWX":
+                    continue
+                value = letters or (args.pop(0) if args else None)
+                if value is None:
+                    told(f"Argument expected for the -{letter} option")
+                    raise SystemExit(2)
+                if letter == "c":
+                    sys.argv[:], sys.path[0] = ["-c"] + args, ""
+                    return compile(value, "<string>", "exec", dont_inherit=True)
+                if letter == "m":
+                    import runpy
+
+                    sys.argv[:], sys.path[0] = ["-m"] + args, os.getcwd()
+                    return lambda: runpy._run_module_as_main(value)
+                break
+        del main["__file__"]
+        if not args or args[0] == "-":
+            sys.argv[:], sys.path[0] = args or [""], ""
+            return compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True)
+        sys.argv[:] = args
+        path = main["__file__"] = args[0]
+        if os.path.isdir(path) or path.endswith((".zip", ".pyz")):
+            import runpy
+
+            return lambda: runpy.run_path(path, run_name="__main__")
+        sys.path[0] = os.path.dirname(os.path.abspath(path))
+        try:
+            return load()
+        except OSError as error:
+            told(f"python3: can't open file {os.path.abspath(path)!r}: [Errno {error.errno}] {error.strerror}")
+            raise SystemExit(2) from None
+
     streams = sys.stdout, sys.stderr
     status = 0
     try:
-        if script is None:
+        if process is not None:
+            program()
+            ahead(common.split())
+            written = lambda: True
+            code = interpreter(started())
+        elif script is None:
             code = load()
         else:
             program()
-            ahead()
+            os.chdir(os.environ["PWD"])
+            ahead(script.split(","))
             try:
                 code = load()
             except Exception as error:
@@ -183,7 +256,10 @@ def _boot(main, program, written, files):
             written = lambda: True  # it may be, anywhere
             if isinstance(code, Exception):
                 raise code
-        exec(code, main)
+        if callable(code):
+            code()
+        else:
+            exec(code, main)
     except SystemExit as end:
         status = exits(end)
     except BaseException as error:

@@ -406,7 +406,7 @@ def _first():
     look()
     undo.append(unfind)
     redo.append(look)
-    return written, files
+    return written, files, first
 
 
 _files = _first()

@@ -62,20 +62,34 @@ func (r *Runner) Prepare(ctx context.Context, s *skill.Spec) (skill.Plan, error)
 				return skill.Plan{}, err
 			}
 		}
-		if plan.Runtime, err = p.choose(s.Requires, plan.Imports); err != nil {
+		if err = p.on(&plan, s.Requires); err != nil {
 			return skill.Plan{}, err
-		}
-		run, err := p.runtime(plan.Runtime)
-		if err != nil {
-			return skill.Plan{}, err
-		}
-		file := run.Module
-		plan.Module = skill.Module{
-			Digest: file.Digest, Trusted: true, File: file.Digest,
-			Open: func() (io.ReadCloser, error) { return os.Open(file.Path) },
 		}
 		return plan, nil
 	})
+}
+
+// on chooses the runtime of a plan.
+func (p *planner) on(plan *skill.Plan, requires []string) (err error) {
+	if plan.Runtime, err = p.choose(requires, plan.Imports); err != nil {
+		return err
+	}
+	run, err := p.runtime(plan.Runtime)
+	if err != nil {
+		return err
+	}
+	file := run.Module
+	plan.Module = skill.Module{
+		Digest: file.Digest, Trusted: true, File: file.Digest,
+		Open: func() (io.ReadCloser, error) { return os.Open(file.Path) },
+	}
+	return nil
+}
+
+// plain plans the runtime that a process has of which nothing else is known.
+func (r *Runner) plain(context.Context, *sandbox.Folder) (plan skill.Plan, err error) {
+	err = r.planner.on(&plan, nil)
+	return plan, err
 }
 
 // runtime gives an installed runtime, whose files were verified when it was first asked for.

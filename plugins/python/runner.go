@@ -26,6 +26,8 @@ type Options struct {
 	// Imports finds the top-level modules that the script of a skill imports; nil:
 	// runtimes are chosen by what skills require alone.
 	Imports func(ctx context.Context, s *skill.Spec, script []byte) ([]string, error)
+	// Programs are those that scripts can start, which this is one of; nil: none.
+	Programs *sandbox.Programs
 }
 
 // Runner executes scripts by a CPython on an engine. It is safe for concurrent use.
@@ -45,14 +47,18 @@ func New(e *wasm.Engine, opts *Options) *Runner {
 		opts = &Options{}
 	}
 	store := runtimes.New(opts.StateDir)
-	return &Runner{
+	r := &Runner{
 		planner: planner{
 			choose: store.For, matters: store.Undecided, open: store.Open, imports: opts.Imports,
 			runtimes: map[string]opened{}, scripts: map[scriptKey]imported{},
 		},
 		library: library{at: store.At},
-		calls:   sandbox.NewCalls(sandbox.CallsOf{Engine: e, Op: "python", Runtime: "Python", Outgoing: opts.Outgoing}),
 	}
+	r.calls = sandbox.NewCalls(sandbox.CallsOf{
+		Engine: e, Op: "python", Runtime: "Python", Outgoing: opts.Outgoing, Programs: opts.Programs,
+		Kind: skill.WasmPython, Names: []string{"python3", "python"}, Command: r.command, Plan: r.plain,
+	})
+	return r
 }
 
 // Kind is wasm:python.
@@ -89,6 +95,19 @@ func (r *Runner) Program(ctx context.Context, call *skill.Call) (*wasm.Program, 
 	return r.calls.Program(ctx, call, r.start)
 }
 
+// command says how a process of a script's run becomes an interpreter.
+func (r *Runner) command(p *skill.Program) (*sandbox.Start, error) {
+	l, err := r.library.get(p.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	return &sandbox.Start{
+		Name: l.name, Args: append([]string{l.run.Args0}, flags...),
+		Env:  append(l.env(), "OPENSKILL_PROCESS=1", "TMPDIR=/tmp", "HOME=/tmp"),
+		Fuel: startFuel, Time: startTime, Mounts: l.all(),
+	}, nil
+}
+
 // start says how the script of a call is started.
 func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start, error) {
 	entry, err := folder.Entry(call.Entry, hint)
@@ -108,10 +127,7 @@ func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start
 	} else {
 		args = append(args, call.Args...)
 	}
-	env := slices.DeleteFunc(slices.Clone(l.run.Env), func(v string) bool {
-		return strings.HasPrefix(v, "TMPDIR=") || strings.HasPrefix(v, "HOME=") // a place to write is granted or not there
-	})
-	env = append(env, "OPENSKILL_HEAP="+strconv.FormatUint(heap(call.Limits.Memory), 10))
+	env := append(l.env(), "OPENSKILL_HEAP="+strconv.FormatUint(heap(call.Limits.Memory), 10))
 	switch {
 	case call.Script:
 		env = append(env, "TMPDIR=/tmp", "HOME=/tmp", "PWD="+dir, "OPENSKILL_SCRIPT="+strings.Join(call.Plan.Imports, ","))
@@ -122,12 +138,24 @@ func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start
 	return &sandbox.Start{
 		Name: l.name, Args: args, Env: env, Entry: entry, Fuel: startFuel, Time: startTime,
 		Each: len(call.Args) > 0 && !call.Script, Head: head,
-		Mounts: append(slices.Clone(l.mounts),
-			guestfs.Mount{Path: bootFile, FS: l.boot},
-			guestfs.Mount{Path: "/dev/null", FS: guestfs.Null{}},
-			guestfs.Mount{Path: "/dev/urandom", FS: guestfs.Chance{}}, // SQLite takes the time for a seed where it is not
-		),
+		Mounts: l.all(),
 	}, nil
+}
+
+// env is the environment of a runtime, without places to write: those are granted or not there.
+func (l *shelved) env() []string {
+	return slices.DeleteFunc(slices.Clone(l.run.Env), func(v string) bool {
+		return strings.HasPrefix(v, "TMPDIR=") || strings.HasPrefix(v, "HOME=")
+	})
+}
+
+// all are the files that each guest of a runtime sees.
+func (l *shelved) all() []guestfs.Mount {
+	return append(slices.Clone(l.mounts),
+		guestfs.Mount{Path: bootFile, FS: l.boot},
+		guestfs.Mount{Path: "/dev/null", FS: guestfs.Null{}},
+		guestfs.Mount{Path: "/dev/urandom", FS: guestfs.Chance{}}, // SQLite takes the time for a seed where it is not
+	)
 }
 
 // arguments are those of a script as boot.py reads them, before what the script itself

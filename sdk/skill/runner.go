@@ -56,10 +56,19 @@ type Plan struct {
 	Runtime string   // of a language, by its name; "" where skills bring their own module
 	Imports []string // top-level modules that a script in Python imports, as far as that was asked
 	Module  Module
+	// Programs are those that a script can start.
+	Programs []Program
 
 	// Missing is why a call would have to wait, though it can be run: an *Error. It stays in
 	// the host, which takes the skill's fallback then if it has one.
 	Missing error
+}
+
+// Program is a language runtime that a script can start as a process.
+type Program struct {
+	Kind    Kind // of the runner whose it is
+	Runtime string
+	Module  Module
 }
 
 // Module is what a call's sandbox is made of.

@@ -5,23 +5,36 @@ import (
 	"time"
 )
 
+// Device says what the file of an [Exchange] asks.
+type Device uint8
+
+// The devices.
+const (
+	Network   Device = iota // HTTP requests
+	Processes               // other processes of the run
+)
+
 // Exchange is an [FS] whose root is one file to ask through: what is written to it
 // is a request, and what is read then is the response. Who answers is for who
-// serves the guest to say; a file of it is told by the method Exchange.
-type Exchange struct{ readOnlyFS }
+// serves the guest to say; a file of it is told by the method Device.
+type Exchange struct {
+	readOnlyFS
+
+	Asks Device
+}
 
 // ExchangeFile is a file of [Exchange].
 type ExchangeFile interface {
 	File
 
-	Exchange()
+	Device() Device
 }
 
 var _ FS = Exchange{}
 
 // Open implements [FS]. The file exists, and cannot be cut: flags that ask for
 // either are fine.
-func (Exchange) Open(name string, flags OpenFlag) (File, Errno) {
+func (e Exchange) Open(name string, flags OpenFlag) (File, Errno) {
 	switch {
 	case !fs.ValidPath(name):
 		return nil, EINVAL
@@ -30,7 +43,7 @@ func (Exchange) Open(name string, flags OpenFlag) (File, Errno) {
 	case flags&Create != 0 && flags&Excl != 0:
 		return nil, EEXIST
 	}
-	return exchangeFile{}, ESUCCESS
+	return exchangeFile{device: e.Asks}, ESUCCESS
 }
 
 // Stat implements [FS].
@@ -54,9 +67,11 @@ func (Exchange) Readlink(name string) (string, Errno) {
 type exchangeFile struct {
 	readOnlyFile
 	notDir
+
+	device Device
 }
 
-func (exchangeFile) Exchange()                          {}
+func (f exchangeFile) Device() Device                   { return f.device }
 func (exchangeFile) Stat() (Stat, Errno)                { return Exchange{}.Stat(".", true) }
 func (exchangeFile) Close() error                       { return nil }
 func (exchangeFile) ReadAt([]byte, int64) (int, Errno)  { return 0, ESPIPE }

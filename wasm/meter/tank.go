@@ -1,6 +1,9 @@
 package meter
 
-import "errors"
+import (
+	"errors"
+	"sync"
+)
 
 // What [Tank.Refuel] ends a run with.
 var (
@@ -18,14 +21,69 @@ type Tank struct {
 	MemoryRefused bool
 
 	host uint64 // units that host functions charged
+	pool *Pool  // nil: the budget is the instance's own
+}
+
+// Pool is a budget that the instances of a run have together.
+type Pool struct {
+	mu     sync.Mutex
+	budget uint64
+	taken  uint64 // granted to instances, or charged
+}
+
+// Join has a tank take from a pool. The first one brings its budget, and what it has used of
+// it; those that come later have none of their own.
+func (t *Tank) Join(p *Pool) {
+	if p.budget == 0 {
+		p.budget, p.taken = t.Spent(), t.host+t.Granted
+	}
+	t.pool = p
+}
+
+// Leave gives back to the pool what the instance has left of what it was granted.
+func (t *Tank) Leave(fuel int64) {
+	if t.pool == nil {
+		return
+	}
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	t.pool.taken = t.pool.taken - t.host - t.Granted + t.Used(fuel)
+}
+
+// Used is what was taken and not given back, in units.
+func (p *Pool) Used() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken
+}
+
+// Left is what can be granted or charged still.
+func (t *Tank) Left() uint64 {
+	if p := t.pool; p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.budget - min(p.taken, p.budget)
+	}
+	return t.Budget - t.Granted
+}
+
+func (t *Tank) take(units uint64) {
+	if p := t.pool; p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.taken += units
+	}
 }
 
 // Charge takes units for work that a host function does.
 func (t *Tank) Charge(units uint64) error {
-	if units > t.Budget-t.Granted {
+	if units > t.Left() {
 		return ErrFuel
 	}
-	t.Budget -= units
+	t.take(units)
+	if t.pool == nil {
+		t.Budget -= units
+	}
 	t.host += units
 	return nil
 }
@@ -45,10 +103,11 @@ func (t *Tank) Refuel(fuel, need int64) (int64, error) {
 	if missing <= 0 {
 		return fuel, nil
 	}
-	grant := min(max(t.Slice, uint64(missing)), t.Budget-t.Granted)
+	grant := min(max(t.Slice, uint64(missing)), t.Left())
 	if grant < uint64(missing) {
 		return 0, ErrFuel
 	}
+	t.take(grant)
 	t.Granted += grant
 	return fuel + int64(grant), nil
 }
@@ -64,4 +123,9 @@ func (t *Tank) Used(fuel int64) uint64 {
 
 // Spent gives the fuel of a run that ended because there was no more of it: the
 // budget that it was given at first.
-func (t *Tank) Spent() uint64 { return t.host + t.Budget }
+func (t *Tank) Spent() uint64 {
+	if t.pool != nil {
+		return t.pool.budget
+	}
+	return t.host + t.Budget
+}

@@ -2,6 +2,7 @@ package wasi
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"openskill/wasm/guestfs"
 )
@@ -16,6 +17,7 @@ type descriptor struct {
 	offset  int64  // of a regular file
 	path    string // of a directory, in Root
 	h       *handle
+	talk    exchange // of a file of guestfs.Exchange
 }
 
 type fdKind uint8
@@ -27,6 +29,8 @@ const (
 	isStderr
 	isFile
 	isDir
+	isPipe
+	isNull // reads nothing, and drops what is written
 )
 
 const (
@@ -34,18 +38,33 @@ const (
 	canWrite
 )
 
-// handle is an open file, shared by descriptors of saved states.
+// handle is an open file, shared by descriptors of saved states and of the processes of a
+// group, or one end of a pipe.
 type handle struct {
-	file guestfs.File
-	refs int
-	list listing
+	refs   atomic.Int32 // processes that are ended side by side let go of it
+	file   guestfs.File // nil of a pipe
+	list   listing
+	moved  atomic.Int64 // one more than the offset that a process left it with; 0: none did
+	pipe   *pipe        // nil of a file
+	writes bool         // the pipe
+}
+
+// open gives the handle of a file that was just opened.
+func open(file guestfs.File) *handle {
+	h := &handle{file: file}
+	h.refs.Store(1)
+	return h
 }
 
 func (h *handle) drop() error {
 	if h == nil {
 		return nil
 	}
-	if h.refs--; h.refs > 0 {
+	if h.refs.Add(-1) > 0 {
+		return nil
+	}
+	if h.pipe != nil {
+		h.pipe.close(h.writes)
 		return nil
 	}
 	return h.file.Close()
@@ -54,7 +73,7 @@ func (h *handle) drop() error {
 func retain(fds []descriptor) {
 	for i := range fds {
 		if h := fds[i].h; h != nil {
-			h.refs++
+			h.refs.Add(1)
 		}
 	}
 }
@@ -99,7 +118,7 @@ func (w *World) fdFile(param uint64) (*descriptor, guestfs.File, guestfs.Errno) 
 		if errno != 0 {
 			return nil, nil, errno
 		}
-		d.h = &handle{file: file, refs: 1}
+		d.h = open(file)
 	}
 	return d, d.h.file, 0
 }

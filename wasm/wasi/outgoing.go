@@ -13,26 +13,22 @@ const (
 	costRequest = 1 << 16
 )
 
-// exchange is the one conversation with the network that a World keeps: the
-// request that is being written, or the rest of the last response. A new request
-// ends what was before it.
+// exchange is a conversation: the request that is being written, or the rest of the last
+// response. Each open file of guestfs.Exchange has one, and the functions have one.
 type exchange struct {
-	of       *handle // the file that it goes through; nil: the functions
-	request  []byte
+	request  []byte // nil: there is none
 	response []byte
 }
 
-// ask sends a request, waits for its response, and keeps that.
-func (w *World) ask(of *handle, request []byte) guestfs.Errno {
+// ask sends a request to the network and waits for its response.
+func (w *World) ask(request []byte) (response []byte, errno guestfs.Errno) {
 	if w.cfg.Fetch == nil {
-		return guestfs.EACCES
+		return nil, guestfs.EACCES
 	}
 	w.charge(costRequest)
-	w.talk = exchange{of: of}
-	response := w.answer(request)
+	response = w.answer(request)
 	w.copied(len(response)) // a deadline that has passed ends the run here
-	w.talk.response = response
-	return 0
+	return response, 0
 }
 
 // httpRequest is (request, length, result): the whole request, and where the length
@@ -49,13 +45,16 @@ func (w *World) httpRequest(p []uint64) guestfs.Errno {
 	}
 	w.copied(len(request))
 	// A copy: what serves it may outlive the memory by a moment.
-	if errno := w.ask(nil, append([]byte(nil), request...)); errno != 0 {
+	w.talk = nil
+	response, errno := w.ask(append([]byte(nil), request...))
+	if errno != 0 {
 		return errno
 	}
-	if len(w.talk.response) > math.MaxUint32 {
+	w.talk = response
+	if len(response) > math.MaxUint32 {
 		return guestfs.EOVERFLOW
 	}
-	le.PutUint32(out, uint32(len(w.talk.response)))
+	le.PutUint32(out, uint32(len(response)))
 	return 0
 }
 
@@ -67,11 +66,8 @@ func (w *World) httpRead(p []uint64) guestfs.Errno {
 	if !ok || !ok2 {
 		return guestfs.EFAULT
 	}
-	n := 0
-	if w.talk.of == nil {
-		n = copy(buf, w.talk.response)
-		w.talk.response = w.talk.response[n:]
-	}
+	n := copy(buf, w.talk)
+	w.talk = w.talk[n:]
 	w.copied(n)
 	le.PutUint32(out, uint32(n))
 	return 0
@@ -79,35 +75,40 @@ func (w *World) httpRead(p []uint64) guestfs.Errno {
 
 // writeExchange adds to the request of a file. What is written after a response
 // was asked for begins a new one.
-func (w *World) writeExchange(h *handle, list []byte) (uint32, guestfs.Errno) {
-	if w.talk.of != h || w.talk.request == nil {
-		w.talk = exchange{of: h, request: []byte{}}
+func (w *World) writeExchange(t *exchange, list []byte) (uint32, guestfs.Errno) {
+	if t.request == nil {
+		*t = exchange{request: []byte{}}
 	}
 	return w.each(list, func(b []byte) (int, guestfs.Errno) {
-		if len(w.talk.request)+len(b) > maxRequest {
+		if len(t.request)+len(b) > maxRequest {
 			return 0, guestfs.EFBIG
 		}
-		w.talk.request = append(w.talk.request, b...)
+		t.request = append(t.request, b...)
 		return len(b), 0
 	})
 }
 
 // readExchange sends the request of a file, if there is one, and reads on in the
-// response.
-func (w *World) readExchange(h *handle, list []byte) (uint32, guestfs.Errno) {
-	if w.talk.of != h {
-		return 0, 0
-	}
-	if w.talk.request != nil {
-		request := w.talk.request
-		w.talk.request = nil
-		if errno := w.ask(h, request); errno != 0 {
+// response. fd is its number: a request may open others.
+func (w *World) readExchange(fd uint64, device guestfs.Device, list []byte) (uint32, guestfs.Errno) {
+	if request := w.fd(fd).talk.request; request != nil {
+		w.fd(fd).talk = exchange{}
+		var response []byte
+		var errno guestfs.Errno
+		if device == guestfs.Processes {
+			response, errno = w.processes(request)
+		} else {
+			response, errno = w.ask(request)
+		}
+		if errno != 0 {
 			return 0, errno
 		}
+		w.fd(fd).talk.response = response
 	}
+	t := &w.fd(fd).talk
 	return w.each(list, func(b []byte) (int, guestfs.Errno) {
-		n := copy(b, w.talk.response)
-		w.talk.response = w.talk.response[n:]
+		n := copy(b, t.response)
+		t.response = t.response[n:]
 		return n, 0
 	})
 }

@@ -108,17 +108,17 @@ func TestOutgoingFile(t *testing.T) {
 	if got := g.read(a, 100); got != "2:again" {
 		t.Errorf("read %q", got)
 	}
-	// One conversation at a time: what another file began is over.
-	if errno := g.write(a, "lost"); errno != 0 {
+	// Each open file has a conversation of its own.
+	if errno := g.write(a, "one"); errno != 0 {
 		t.Fatal(errno)
 	}
 	if errno := g.write(b, "other"); errno != 0 {
 		t.Fatal(errno)
 	}
-	if got := g.read(a, 100) + "|" + g.read(b, 100); got != "|3:other" {
+	if got := g.read(b, 2) + "|" + g.read(a, 100) + "|" + g.read(b, 100); got != "3:|4:one|other" {
 		t.Errorf("read %q", got)
 	}
-	if got := fetched(g, "function", 100); got != "4:function" {
+	if got := fetched(g, "function", 100); got != "5:function" {
 		t.Errorf("response %q", got)
 	}
 	if got := g.read(b, 100); got != "" {

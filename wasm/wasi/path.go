@@ -303,7 +303,7 @@ func (w *World) pathOpen(p []uint64) guestfs.Errno {
 	if st.Kind == guestfs.KindDirectory {
 		d.kind, d.path, d.rights = isDir, name, 0
 	}
-	d.h = &handle{file: file, refs: 1}
+	d.h = open(file)
 	w.setFD(number, d)
 	le.PutUint32(out, uint32(number))
 	return 0

@@ -28,7 +28,8 @@ type subscription struct {
 	ready bool          // is to be reported
 	left  time.Duration // of a clock
 	errno guestfs.Errno
-	bytes uint64 // that can be read
+	bytes uint64                         // that can be read, or written
+	pipe  func() (ready bool, bytes int) // that it waits for; nil: for none
 }
 
 // pollOneoff reports what is ready. If nothing is, it waits for the earliest clock
@@ -59,7 +60,7 @@ func (w *World) pollOneoff(p []uint64) guestfs.Errno {
 		}
 		subs = append(subs, s)
 	}
-	w.await(subs)
+	w.pollWait(subs)
 
 	events := 0
 	for i := range subs {
@@ -141,22 +142,37 @@ func (w *World) readiness(s *subscription, fd uint64) {
 			return
 		}
 		s.bytes = w.in.available()
+	case d.kind == isPipe && d.rights == canRead && s.kind == eventRead:
+		s.pipe = d.h.pipe.readable
+	case d.kind == isPipe && d.rights == canWrite && s.kind == eventWrite:
+		s.pipe = d.h.pipe.writable
 	case d.kind == isDir,
 		s.kind == eventRead && d.rights&canRead == 0,
 		s.kind == eventWrite && d.rights&canWrite == 0:
 		s.errno = guestfs.EBADF
 	case s.kind == eventWrite:
 		s.bytes = chunk
+	case d.kind == isNull:
 	default:
 		if st, errno := d.h.file.Stat(); errno == 0 {
 			s.bytes = uint64(max(0, st.Size-d.offset))
 		}
 	}
+	if s.pipe != nil {
+		s.look()
+		return
+	}
 	s.ready = true
 }
 
-// await waits until at least one subscription is ready.
-func (w *World) await(subs []subscription) {
+// look looks at the pipe that a subscription is for.
+func (s *subscription) look() {
+	ready, n := s.pipe()
+	s.ready, s.bytes = ready, uint64(max(0, n))
+}
+
+// pollWait waits until at least one subscription is ready.
+func (w *World) pollWait(subs []subscription) {
 	wait, clock, input := time.Duration(math.MaxInt64), false, false
 	for i := range subs {
 		switch {
@@ -164,10 +180,15 @@ func (w *World) await(subs []subscription) {
 			return
 		case subs[i].input:
 			input = true
+		case subs[i].pipe != nil:
 		default:
 			clock = true
 			wait = min(wait, subs[i].left)
 		}
+	}
+	if p := w.cfg.Process; p != nil && p.group != nil && !input {
+		w.pollGroup(p.group, subs, clock, wait)
+		return
 	}
 	var fired <-chan time.Time
 	again := w.cfg.Replay != nil // its clocks say that the time has passed
@@ -198,6 +219,35 @@ func (w *World) await(subs []subscription) {
 			s.bytes = w.in.available()
 		} else {
 			s.ready = !s.input && s.left <= wait
+		}
+	}
+}
+
+// pollGroup is pollWait of a process of a group, whose others go on meanwhile.
+func (w *World) pollGroup(g *Group, subs []subscription, clock bool, wait time.Duration) {
+	until := int64(0)
+	if clock {
+		now, ok := g.now()
+		if !ok {
+			w.end(ReasonReplay, 0)
+		}
+		until = max(1, now+min(int64(wait), math.MaxInt64-now))
+	}
+	timed := w.awaitUntil(w.ctx, func() bool {
+		for i := range subs {
+			if s := &subs[i]; s.pipe != nil {
+				if ready, _ := s.pipe(); ready {
+					return true
+				}
+			}
+		}
+		return false
+	}, until)
+	for i := range subs {
+		if s := &subs[i]; s.pipe != nil {
+			s.look()
+		} else {
+			s.ready = timed && s.left <= wait
 		}
 	}
 }

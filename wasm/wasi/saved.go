@@ -28,8 +28,8 @@ func (s *Saved) Release() error {
 
 // Restore puts the World back to the saved state, as the world of a new run:
 // streams, limits, clocks, chance and Charge are those of cfg, the recorded stop
-// is gone, and nothing that was written, opened or asked for since is left. Root and
-// MaxOpenFiles stay, and arguments and environment are cfg's. The real monotonic
+// is gone, and nothing that was written, opened or asked for since is left. MaxOpenFiles
+// stays, Root does where cfg has none, and arguments and environment are cfg's. The real monotonic
 // clock goes on from the saved moment.
 func (w *World) Restore(s *Saved, cfg Config) error {
 	retain(s.fds)
@@ -44,11 +44,23 @@ func (w *World) Restore(s *Saved, cfg Config) error {
 	clear(w.listings)
 	w.listings = w.listings[:0]
 	w.unplug()
-	cfg.Root, cfg.MaxOpenFiles = w.cfg.Root, w.cfg.MaxOpenFiles
+	cfg.MaxOpenFiles = w.cfg.MaxOpenFiles
+	if cfg.Root == nil {
+		cfg.Root = w.cfg.Root
+	}
+	if cfg.Root != w.cfg.Root { // what is open of the other one is the start-up's own
+		for i := range w.fds {
+			if d := &w.fds[i]; d.preopen {
+				_ = d.h.drop() // it was only read
+				d.h = nil
+			}
+		}
+	}
 	w.configure(cfg)
+	w.join()
 	w.began = realNow().Add(-time.Duration(s.elapsed))
 	w.stopped, w.closed = Stop{}, false
-	w.talk = exchange{}
+	w.talk = nil
 	w.ctx, w.mod, w.mem = nil, nil, nil
 	return err
 }

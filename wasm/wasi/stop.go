@@ -17,7 +17,8 @@ const (
 	ReasonCancelled                     // the context was cancelled
 	ReasonReplay                        // it asked for what its recording has not
 	ReasonMemory                        // there is no memory for what it was given
-	ReasonFault                         // it broke the rules of a function; What says which
+	ReasonFault                         // it broke the rules of a function, or its processes wait for each other; What says which
+	ReasonFuel                          // another process of its run used up the fuel
 )
 
 // String is the reason in lower case.
@@ -37,6 +38,8 @@ func (r Reason) String() string {
 		return "memory"
 	case ReasonFault:
 		return "fault"
+	case ReasonFuel:
+		return "fuel"
 	}
 	return "unknown"
 }

@@ -18,14 +18,14 @@ type output struct {
 	count int64
 }
 
-func newOutput(w io.Writer, limit int64) output {
+func newOutput(w io.Writer, limit int64) *output {
 	switch {
 	case limit == 0:
 		limit = DefaultOutputLimit
 	case limit < 0:
 		limit = 0
 	}
-	return output{w: w, left: limit}
+	return &output{w: w, left: limit}
 }
 
 // write writes what the limit allows. Over says that p did not fit.
@@ -64,14 +64,14 @@ type inputResult struct {
 	err error
 }
 
-func newInput(r io.Reader) input {
+func newInput(r io.Reader) *input {
 	switch r := r.(type) {
 	case nil:
-		return input{err: io.EOF}
+		return &input{err: io.EOF}
 	case *bytes.Reader, *bytes.Buffer, *strings.Reader:
-		return input{direct: r}
+		return &input{direct: r}
 	default:
-		return input{slow: r}
+		return &input{slow: r}
 	}
 }
 

@@ -24,8 +24,16 @@ func (w *World) fdRead(p []uint64) guestfs.Errno {
 		n, errno = w.readInput(list, d.flags&flagNonblock == 0)
 	} else if _, ok := file.(guestfs.ChanceFile); ok {
 		n, errno = w.each(list, w.readChance)
-	} else if _, ok := file.(guestfs.ExchangeFile); ok {
-		n, errno = w.readExchange(d.h, list)
+	} else if d.kind == isNull {
+		n = 0
+	} else if d.kind == isPipe {
+		n, errno = w.readPipe(d, list)
+	} else if f, ok := file.(guestfs.ExchangeFile); ok {
+		if w.cfg.Begin != nil && d.talk.request != nil && f.Device() == guestfs.Processes {
+			w.begin(func(w *World, p []uint64) uint64 { return uint64(w.fdRead(p)) }, p)
+			return w.fdRead(p) // anew, as above
+		}
+		n, errno = w.readExchange(p[0], f.Device(), list)
 	} else {
 		n, errno = w.readFile(file, list, &d.offset)
 	}
@@ -107,10 +115,14 @@ func (w *World) fdWrite(p []uint64) guestfs.Errno {
 	var n uint32
 	switch d.kind {
 	case isStdout, isStderr:
-		n, errno = w.writeOutput(&w.out[d.kind-isStdout], list)
+		n, errno = w.writeOutput(w.out[d.kind-isStdout], list)
+	case isPipe:
+		n, errno = w.writePipe(d, list)
+	case isNull:
+		n, errno = w.each(list, func(b []byte) (int, guestfs.Errno) { return len(b), 0 })
 	default:
 		if _, ok := file.(guestfs.ExchangeFile); ok {
-			n, errno = w.writeExchange(d.h, list)
+			n, errno = w.writeExchange(&d.talk, list)
 			break
 		}
 		if d.flags&flagAppend != 0 {

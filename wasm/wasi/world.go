@@ -102,6 +102,15 @@ type Config struct {
 	// between it and the guest. nil: nothing can be asked, which is EACCES.
 	Fetch func(ctx context.Context, request []byte) (response []byte)
 
+	// Process is who the guest is: what files of guestfs.Processes tell it. It has the
+	// streams that it was started with in the place of those above, unless it is the first of
+	// its run. nil: it cannot ask, which is EACCES.
+	Process *Process
+
+	// Group makes the group of a first process when that starts another one, by [NewGroup];
+	// nil: it may start none.
+	Group func(first *Process)
+
 	// MaxOpenFiles is how many descriptors may be open at once, the standard
 	// streams and the preopen included. 0: DefaultMaxOpenFiles (128).
 	MaxOpenFiles int
@@ -129,9 +138,9 @@ type World struct {
 
 	fds    []descriptor // index is the descriptor's number
 	inline [6]descriptor
-	in     input
-	out    [2]output // stdout, stderr
-	talk   exchange
+	in     *input     // of its process group, where it is in one
+	out    [2]*output // stdout, stderr; the same
+	talk   []byte     // the rest of the last response to the functions of OutgoingModule
 	plug   plugin
 	// Directories whose entries are in memory, the oldest first.
 	listings []*handle
@@ -153,6 +162,7 @@ func NewWorld(cfg Config) *World {
 	if cfg.Root != nil {
 		w.fds = append(w.fds, descriptor{kind: isDir, path: ".", preopen: true})
 	}
+	w.join()
 	return w
 }
 
@@ -164,9 +174,27 @@ func (w *World) configure(cfg Config) {
 		cfg.MaxOpenFiles = DefaultMaxOpenFiles
 	}
 	w.cfg = cfg
-	w.in = newInput(cfg.Stdin)
-	w.out[0] = newOutput(cfg.Stdout, cfg.StdoutLimit)
-	w.out[1] = newOutput(cfg.Stderr, cfg.StderrLimit)
+	in, out, err := newInput(cfg.Stdin), newOutput(cfg.Stdout, cfg.StdoutLimit), newOutput(cfg.Stderr, cfg.StderrLimit)
+	switch p := cfg.Process; {
+	case p == nil || p.group == nil:
+		w.in, w.out = in, [2]*output{out, err}
+	case p.ID == 1: // its start-up began the group, whose other processes have these already
+		*w.in, *w.out[0], *w.out[1] = *in, *out, *err
+	default:
+		w.in, w.out = p.group.in, p.group.out
+	}
+}
+
+// join gives the guest the streams that its process was started with.
+func (w *World) join() {
+	p := w.cfg.Process
+	if p == nil || p.group == nil || p.ID == 1 || len(w.fds) < len(p.std) {
+		return
+	}
+	for i := range p.std {
+		_ = w.closeFD(&w.fds[i]) // a standard stream of the start-up
+		w.fds[i], p.std[i] = p.std[i], descriptor{}
+	}
 }
 
 // Close closes every descriptor. It may be called twice; the World is of no use
@@ -178,7 +206,7 @@ func (w *World) Close() error {
 	w.closed = true
 	err := w.closeAll()
 	w.ctx, w.mod, w.mem = nil, nil, nil
-	w.talk = exchange{}
+	w.talk = nil
 	w.unplug()
 	return err
 }

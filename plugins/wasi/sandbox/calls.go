@@ -33,12 +33,21 @@ type CallsOf struct {
 	// Make gives the module that is run of a file and what is called of it; nil: it is what is
 	// in the file. What the error refuses is a *check.Error.
 	Make func(module []byte, function string) ([]byte, error)
+
+	// Programs are those that scripts of this runner can start; nil: none. Where Command is
+	// there the runtime is one of them, by the Names.
+	Programs *Programs
+	Kind     skill.Kind
+	Names    []string
+	Command  Command
+	Plan     Planner // of the runtime alone, for Programs
 }
 
 // NewCalls makes the calls of a runner.
 func NewCalls(of CallsOf) *Calls {
 	c := &Calls{of: of}
-	c.Images = Images{Engine: of.Engine, Runtime: of.Runtime, Folders: &c.Folders, Outgoing: of.Outgoing}
+	c.Images = Images{Engine: of.Engine, Runtime: of.Runtime, Folders: &c.Folders, Outgoing: of.Outgoing, Programs: of.Programs}
+	of.Programs.add(c)
 	return c
 }
 
@@ -63,6 +72,9 @@ func (c *Calls) Prepare(ctx context.Context, s *skill.Spec, planner Planner) (sk
 		defer folder.Release()
 	}
 	plan, err := planner(ctx, folder)
+	if err == nil && s.Script {
+		plan.Programs = c.of.Programs.plans(ctx)
+	}
 	if err != nil || c.of.Engine == nil || plan.Module.Digest == "" {
 		return plan, err
 	}

@@ -31,6 +31,7 @@ type Images struct {
 	Runtime  string // of CallsOf
 	Folders  *Folders
 	Outgoing skill.Outgoing // nil: no network
+	Programs *Programs      // that scripts can start; nil: none
 
 	mu     sync.Mutex
 	all    map[imageKey]*kept
@@ -65,6 +66,8 @@ type Start struct {
 	Plugin bool
 	// Each says that the start-up sees something of the call, so that it is the call's alone.
 	Each bool
+	// Self is what the guest is told that it was started with; see [wasm.Call].
+	Self *wasm.Process
 }
 
 type imageKey struct {
@@ -77,6 +80,7 @@ type imageKey struct {
 	hasScratch, trust bool
 	recorded          bool
 	script            string // where a script's folder is; "" of what is no script
+	command           bool   // a program that processes of any run are
 }
 
 // kept is an image, and the folders that its key names.
@@ -107,7 +111,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 		return r, nil
 	}
 	key := keyOf(call, g, start)
-	k, err := s.acquire(key, call, start, t)
+	k, err := s.acquire(key, start.Each, t, s.programOf(key, call, start))
 	if err != nil {
 		return nil, err
 	}
@@ -128,12 +132,14 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 			} else {
 				made.artifacts = artifactsOf(f.Scratch)
 			}
-			if w := sawIn(f); w != nil { // now: the instance serves another call soon
-				made.saw = w.take()
+			if v := viewOf(f); v != nil && v.watched != nil { // now: the instance serves another call soon
+				made.saw = v.watched.take()
 			}
 		},
 		Fetch:     s.fetch(call),
 		StartFuel: s.startsOf(call.Tenant),
+		Self:      start.Self,
+		Programs:  s.programs(call, t),
 	}
 	if t != nil {
 		run.Stdin, run.Record, run.Replay = start.whole(call), t.record, t.replay
@@ -192,7 +198,8 @@ func (s *Images) Warm(ctx context.Context, call *skill.Call, g *Granted, start *
 	if call.Record > 0 {
 		t = &taped{}
 	}
-	k, err := s.acquire(keyOf(call, g, start), call, start, t)
+	key := keyOf(call, g, start)
+	k, err := s.acquire(key, start.Each, t, s.programOf(key, call, start))
 	if err != nil {
 		return err
 	}
@@ -237,16 +244,22 @@ func RoundUp(n uint64) uint64 {
 
 var errImagesClosed = errors.New("sandbox: the images are closed")
 
-// acquire gives the image of a call. t is nil, or learns of the start that the image has.
-func (s *Images) acquire(key imageKey, call *skill.Call, start *Start, t *taped) (*kept, error) {
+// programOf is program, for who knows later how it begins.
+func (s *Images) programOf(key imageKey, call *skill.Call, start *Start) func(*wasm.Start) *wasm.Program {
+	return func(begin *wasm.Start) *wasm.Program { return s.program(key, call, start, begin) }
+}
+
+// acquire gives the image of a key, or one for one run alone. t is nil, or learns of the start
+// that the image has.
+func (s *Images) acquire(key imageKey, alone bool, t *taped, program func(begin *wasm.Start) *wasm.Program) (*kept, error) {
 	switch {
 	case t != nil && t.replay != nil:
-		return &kept{image: s.image(key, call, start, t, &wasm.ImageOptions{Once: t.once, Instances: 1, Spare: -1}), stale: true, users: 1}, nil
-	case start.Each:
+		return &kept{image: s.image(program, t, &wasm.ImageOptions{Once: t.once, Instances: 1, Spare: -1}), stale: true, users: 1}, nil
+	case alone:
 		if t != nil {
 			t.start = wasm.NewStart()
 		}
-		return &kept{image: s.image(key, call, start, t, &wasm.ImageOptions{Once: true}), stale: true, users: 1}, nil
+		return &kept{image: s.image(program, t, &wasm.ImageOptions{Once: true}), stale: true, users: 1}, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,7 +278,7 @@ func (s *Images) acquire(key imageKey, call *skill.Call, start *Start, t *taped)
 			k.start = wasm.NewStart()
 			t.start = k.start
 		}
-		k.image = s.image(key, call, start, t, nil)
+		k.image = s.image(program, t, instances(&key))
 		s.all[key] = k
 	}
 	if t != nil {
@@ -276,24 +289,34 @@ func (s *Images) acquire(key imageKey, call *skill.Call, start *Start, t *taped)
 	return k, nil
 }
 
-// image makes the image of a key. Of the call only what is in the key is kept.
-func (s *Images) image(key imageKey, call *skill.Call, start *Start, t *taped, o *wasm.ImageOptions) *wasm.Image {
+// maxProcesses is how many processes of a program there can be in all runs: one that waits for
+// its children holds its instance, so that there must be room for them.
+const maxProcesses = 4096
+
+func instances(key *imageKey) *wasm.ImageOptions {
+	if key.command {
+		return &wasm.ImageOptions{Instances: maxProcesses}
+	}
+	return nil
+}
+
+func (s *Images) image(program func(begin *wasm.Start) *wasm.Program, t *taped, o *wasm.ImageOptions) *wasm.Image {
 	if t == nil {
-		return s.Engine.Image(s.program(key, call, start, nil), o)
+		return s.Engine.Image(program(nil), o)
 	}
 	begin := t.start
 	if o == nil {
 		o = &wasm.ImageOptions{}
 	}
 	o.Start = &begin
-	return s.Engine.Image(s.program(key, call, start, &begin), o)
+	return s.Engine.Image(program(&begin), o)
 }
 
 // program is what the image of a key starts. begin is how it begins, where runs are
 // recorded or made again; else nil.
 func (s *Images) program(key imageKey, call *skill.Call, start *Start, begin *wasm.Start) *wasm.Program {
 	of := skill.Call{Folder: call.Folder, Trust: call.Trust, Grants: call.Grants, Limits: skill.Limits{Scratch: key.scratch}, Script: call.Script, SkillID: call.SkillID, Record: call.Record}
-	mounts := append(start.Mounts[:len(start.Mounts):len(start.Mounts)], guestfs.Mount{Path: networkFile, FS: guestfs.Exchange{}})
+	mounts := append(start.Mounts[:len(start.Mounts):len(start.Mounts)], devices()...)
 	return &wasm.Program{
 		Module: start.Module, Args: start.Args, Env: start.Env, Fetch: tooEarly,
 		Limits: wasm.Limits{Fuel: key.fuel, Memory: key.memory, Timeout: cmp.Or(start.Time, startTime), Output: 1 << 20},
@@ -302,9 +325,9 @@ func (s *Images) program(key imageKey, call *skill.Call, start *Start, begin *wa
 			if err != nil {
 				return wasm.Files{}, err
 			}
-			files := wasm.Files{Root: v.Root, Scratch: v.work, Close: v.Close}
+			files := wasm.Files{Root: viewRoot{v.Root, v}, Scratch: v.work, Close: v.Close}
 			if v.watched != nil {
-				files.Root, files.Begun = watchedRoot{v.Root, v.watched}, v.watched.begun
+				files.Begun = v.watched.begun
 			}
 			return files, nil
 		},

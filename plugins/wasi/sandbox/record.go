@@ -92,17 +92,17 @@ func (t *taped) note(r *skill.Reply, out *wasm.Outcome, saw *skill.Recording) {
 // timeless reports whether a run that ended so ends so again.
 func timeless(e wasm.Ended) bool { return e != wasm.OutOfTime && e != wasm.Cancelled }
 
-// watchedRoot is the root of an instance whose data folder is watched.
-type watchedRoot struct {
+// viewRoot is the root of an instance, which knows what the instance sees.
+type viewRoot struct {
 	*guestfs.Tree
 
-	data *watched
+	view *View
 }
 
-// sawIn finds what an instance has seen; nil: nobody has watched.
-func sawIn(f wasm.Files) *watched {
-	if r, ok := f.Root.(watchedRoot); ok {
-		return r.data
+// viewOf finds what an instance sees; nil: it has not been told.
+func viewOf(f wasm.Files) *View {
+	if r, ok := f.Root.(viewRoot); ok {
+		return r.view
 	}
 	return nil
 }

@@ -53,6 +53,7 @@ type View struct {
 
 	*Granted
 
+	mounts  []guestfs.Mount // of the call's own: what all processes of its run see
 	work    *guestfs.Memory
 	watched *watched // the data folder; nil: nobody asks what was looked at
 }
@@ -97,7 +98,8 @@ func (f *Folders) view(call *skill.Call, begin *wasm.Start, more []guestfs.Mount
 		v.work = guestfs.NewMemory(scratch)
 		mounts = append(mounts, guestfs.Mount{Path: "/work", FS: v.work})
 	}
-	if v.Root, err = guestfs.NewTree(append(mounts, more...)...); err != nil {
+	v.mounts = mounts
+	if v.Root, err = guestfs.NewTree(append(mounts[:len(mounts):len(mounts)], more...)...); err != nil {
 		v.Close()
 		return nil, &skill.Error{Op: "sandbox.View", Code: skill.Internal, Err: err}
 	}

@@ -1,0 +1,160 @@
+package python
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"openskill/plugins/runnertest"
+	"openskill/plugins/wasi/sandbox"
+	"openskill/sdk/skill"
+)
+
+// host is what scripts here ask for processes with.
+const host = `
+import json, os, sys
+def ask(op, **more):
+    with open("/dev/process", "r+b", buffering=0) as f:
+        f.write(json.dumps({"op": op, **more}).encode())
+        return json.loads(f.readall())
+def start(*args, env=(), dir=os.getcwd(), **more):
+    return ask("start", args=list(args), env=list(env), dir=dir, **more)
+def run(*args, input=b"", **more):
+    p = start(*args, stdin="pipe", stdout="pipe", **more)
+    if "error" in p: return p
+    with os.fdopen(p["stdin"], "wb") as f: f.write(input)
+    with os.fdopen(p["stdout"], "rb") as f: out = f.read()
+    return out.decode(), ask("wait", pid=p["pid"])
+`
+
+// processes runs scripts that start others.
+func processes(t *testing.T) func(t *testing.T, text string, change ...func(*skill.Call)) *skill.Reply {
+	t.Helper()
+	e, state := warm(t)
+	r := New(e, &Options{StateDir: state, Programs: &sandbox.Programs{}})
+	t.Cleanup(func() { _ = r.Close() })
+	return func(t *testing.T, text string, change ...func(*skill.Call)) *skill.Reply {
+		t.Helper()
+		c := script(t, "")
+		c.Script, c.SkillID, c.Entry, c.Limits.Memory = true, "my-skill", "tool.py", 256<<20
+		for name, text := range map[string]string{
+			"tool.py": host + text, "other.py": "import sys\nprint('other', sys.argv, __name__)\n", "notes.txt": "first\n",
+			"run": "#!/usr/bin/env python3\nimport sys\nprint('run', sys.argv)\nsys.exit(7)\n", "data": "no program",
+		} {
+			if err := os.WriteFile(filepath.Join(c.Folder, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, f := range change {
+			f(c)
+		}
+		reply, err := runnertest.Do(t.Context(), r, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+}
+
+// A process sees its own arguments, environment, folder and streams, and the files of its run.
+func TestProcesses(t *testing.T) {
+	run := processes(t)
+	for _, c := range []struct{ name, text, want string }{
+		{"a file", `print(run("python3", "other.py", "a b", ""))`, `("other ['other.py', 'a b', ''] __main__\n", {'pid': 2, 'exit': 0})`},
+		{"a command", `print(run("python3", "-c", "import sys; print(sys.argv, sys.stdin.read()); sys.exit(3)", "x", input=b"in"))`, `("['-c', 'x'] in\n", {'pid': 2, 'exit': 3})`},
+		{"a module", `print(run("python3", "-m", "json.tool", "--compact", input=b'{"a": 1}'))`, `('{"a":1}\n', {'pid': 2, 'exit': 0})`},
+		{"standard input", `print(run("python", "-", "x", input=b"import sys; print(sys.argv)"))`, `("['-', 'x']\n", {'pid': 2, 'exit': 0})`},
+		{"a script", `print(run("./run", "x"))`, `("run ['./run', 'x']\n", {'pid': 2, 'exit': 7})`},
+		{"environment and folder", `print(run("python3", "-c", "import os; print(dict(os.environ), os.getcwd())", env=["A=b=c"], dir="/tmp"))`, `("{'A': 'b=c'} /tmp\n", {'pid': 2, 'exit': 0})`},
+		{"files", `
+open("/tmp/made", "w").write("made")
+print(run("python3", "-c", "print(open('/tmp/made').read(), open('notes.txt').read()); open('by', 'w').write('child')"), open("by").read())`, `('made first\n\n', {'pid': 2, 'exit': 0}) child`},
+		{"nothing of it", `print(run("ls"), run("./data"), run("./none"), run("/tmp"))`,
+			`{'error': 'ENOENT', 'message': 'ls: command not found'} {'error': 'ENOEXEC', 'message': './data: no program that can be run here'} {'error': 'ENOENT', 'message': './none: command not found'} {'error': 'EACCES', 'message': '/tmp: permission denied'}`},
+		{"its error", `p = start("python3", "-c", "1/0", stderr="pipe"); print(os.fdopen(p["stderr"]).read().splitlines()[-1], ask("wait", pid=0))`, `ZeroDivisionError: division by zero {'pid': 2, 'exit': 1}`},
+		{"what it inherits", `
+print("before", flush=True)
+p = start("python3", "-c", "print('child')")
+print(ask("wait", pid=p["pid"]))`, "before\nchild\n{'pid': 2, 'exit': 0}"},
+		{"to a file", `
+f = open("/tmp/out", "w+b", buffering=0)
+f.write(b"1\n")
+p = start("python3", "-c", "print(2)", stdout=f.fileno())
+ask("wait", pid=p["pid"])
+f.write(b"3\n")
+print(open("/tmp/out").read().split())`, `['1', '2', '3']`},
+		{"a pipeline", `
+a = ask("pipe")
+p = start("python3", "-c", "for i in range(100000): print(i)", stdout=a["write"])
+os.close(a["write"])
+q = start("python3", "-c", "import sys; print(sum(map(int, sys.stdin)))", stdin=a["read"])
+os.close(a["read"])
+print(ask("wait", pid=p["pid"]), ask("wait", pid=q["pid"]))`, "4999950000\n{'pid': 2, 'exit': 0} {'pid': 3, 'exit': 0}"},
+		{"a reader that leaves", `
+a = ask("pipe")
+p = start("python3", "-c", "while True: print('y')", stdout=a["write"], stderr="null")
+os.close(a["write"])
+print(os.read(a["read"], 1))
+os.close(a["read"])
+print(ask("wait", pid=p["pid"])["exit"] != 0)`, "b'y'\nTrue"},
+		{"a child of a child", `print(run("python3", "-c", open("tool.py").read().split("print(run")[0] + "\nprint(run('python3', 'other.py'))"))`,
+			`('("other [\'other.py\'] __main__\\n", {\'pid\': 3, \'exit\': 0})\n', {'pid': 2, 'exit': 0})`},
+		{"killed", `
+p = start("python3", "-c", "while True: pass")
+print(ask("wait", pid=p["pid"], block=False), ask("kill", pid=p["pid"], signal=15), ask("wait", pid=p["pid"]), ask("wait", pid=p["pid"]))`,
+			`{'pid': 0} {} {'pid': 2, 'signal': 15} {'error': 'ECHILD', 'message': 'there is no such child process'}`},
+		{"a sleeper and one that computes", `
+import time
+p = start("python3", "-c", "while True: pass")
+time.sleep(0.02)
+ask("kill", pid=p["pid"], signal=9)
+print(ask("wait", pid=p["pid"]))`, `{'pid': 2, 'signal': 9}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if r := run(t, c.text); r.Code != "" || r.ExitCode != 0 || strings.TrimSpace(string(r.Stdout)) != c.want {
+				t.Errorf("%s %s %d\n%s\nwant\n%s\n%s", r.Code, r.Message, r.ExitCode, r.Stdout, c.want, r.Stderr)
+			}
+		})
+	}
+}
+
+// All processes of a run have its limits together, and end with it.
+func TestProcessLimits(t *testing.T) {
+	run := processes(t)
+	for _, c := range []struct {
+		name, text, want string
+		code             skill.Code
+		change           func(*skill.Call)
+	}{
+		{name: "time", text: `p = start("python3", "-c", "while True: pass"); ask("wait", pid=p["pid"])`, code: skill.Timeout, change: func(c *skill.Call) { c.Limits.Timeout /= 4 }},
+		{name: "fuel", text: `p = start("python3", "-c", "while True: pass"); ask("wait", pid=p["pid"])`, code: skill.FuelExhausted, change: func(c *skill.Call) { c.Limits.Fuel = 3e8 }},
+		{name: "output", text: `
+for i in range(20): start("python3", "-c", "while True: print('x' * 1000)")
+ask("wait", pid=0)`, code: skill.OutputLimit},
+		{name: "memory", text: `
+p = start("python3", "-c", "print('in'); bytearray(200 << 20)", stderr="null")
+print(ask("wait", pid=p["pid"]))`, want: "in\n{'pid': 2, 'signal': 9}", change: func(c *skill.Call) { c.Limits.Memory = 128 << 20 }},
+		{name: "each for the other", text: `
+a, b = ask("pipe"), ask("pipe")
+start("python3", "-c", "import sys; sys.stdin.read()", stdin=a["read"])
+os.read(b["read"], 1)`, code: skill.Trap},
+		{name: "how many in all", text: `
+n = 0
+while "error" not in (p := start("python3", "-V", stdout="null")): n += 1; ask("wait", pid=0)
+print(n, p["error"])`, want: "999 EAGAIN"},
+		{name: "arguments", text: `print(start("python3", "x" * (2 << 20))["error"])`, want: "E2BIG"},
+		{name: "left behind", text: `start("python3", "-c", "import time; time.sleep(100)"); print("over")`, want: "over"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var change []func(*skill.Call)
+			if c.change != nil {
+				change = append(change, c.change)
+			}
+			if r := run(t, c.text, change...); r.Code != c.code || strings.TrimSpace(string(r.Stdout)) != c.want && c.code == "" {
+				t.Errorf("%s %s %d\n%s\nwant %s %s\n%s", r.Code, r.Message, r.ExitCode, r.Stdout, c.code, c.want, r.Stderr)
+			}
+		})
+	}
+}
