@@ -70,8 +70,10 @@ func TestProcesses(t *testing.T) {
 		{"files", `
 open("/tmp/made", "w").write("made")
 print(run("python3", "-c", "print(open('/tmp/made').read(), open('notes.txt').read()); open('by', 'w').write('child')"), open("by").read())`, `('made first\n\n', {'pid': 2, 'exit': 0}) child`},
-		{"nothing of it", `print(run("ls"), run("./data"), run("./none"), run("/tmp"))`,
-			`{'error': 'ENOENT', 'message': 'ls: command not found'} {'error': 'ENOEXEC', 'message': './data: no program that can be run here'} {'error': 'ENOENT', 'message': './none: command not found'} {'error': 'EACCES', 'message': '/tmp: permission denied'}`},
+		{
+			"nothing of it", `print(run("ls"), run("./data"), run("./none"), run("/tmp"))`,
+			`{'error': 'ENOENT', 'message': 'ls: command not found'} {'error': 'ENOEXEC', 'message': './data: no program that can be run here'} {'error': 'ENOENT', 'message': './none: command not found'} {'error': 'EACCES', 'message': '/tmp: permission denied'}`,
+		},
 		{"its error", `p = start("python3", "-c", "1/0", stderr="pipe"); print(os.fdopen(p["stderr"]).read().splitlines()[-1], ask("wait", pid=0))`, `ZeroDivisionError: division by zero {'pid': 2, 'exit': 1}`},
 		{"what it inherits", `
 print("before", flush=True)
@@ -98,12 +100,16 @@ os.close(a["write"])
 print(os.read(a["read"], 1))
 os.close(a["read"])
 print(ask("wait", pid=p["pid"])["exit"] != 0)`, "b'y'\nTrue"},
-		{"a child of a child", `print(run("python3", "-c", open("tool.py").read().split("print(run")[0] + "\nprint(run('python3', 'other.py'))"))`,
-			`('("other [\'other.py\'] __main__\\n", {\'pid\': 3, \'exit\': 0})\n', {'pid': 2, 'exit': 0})`},
-		{"killed", `
+		{
+			"a child of a child", `print(run("python3", "-c", open("tool.py").read().split("print(run")[0] + "\nprint(run('python3', 'other.py'))"))`,
+			`('("other [\'other.py\'] __main__\\n", {\'pid\': 3, \'exit\': 0})\n', {'pid': 2, 'exit': 0})`,
+		},
+		{
+			"killed", `
 p = start("python3", "-c", "while True: pass")
 print(ask("wait", pid=p["pid"], block=False), ask("kill", pid=p["pid"], signal=15), ask("wait", pid=p["pid"]), ask("wait", pid=p["pid"]))`,
-			`{'pid': 0} {} {'pid': 2, 'signal': 15} {'error': 'ECHILD', 'message': 'there is no such child process'}`},
+			`{'pid': 0} {} {'pid': 2, 'signal': 15} {'error': 'ECHILD', 'message': 'there is no such child process'}`,
+		},
 		{"a sleeper and one that computes", `
 import time
 p = start("python3", "-c", "while True: pass")

@@ -17,8 +17,9 @@ import (
 type family struct {
 	*guest
 
-	fd  uint64
-	out bytes.Buffer
+	fd    uint64
+	out   bytes.Buffer
+	close func() // before the worlds of its processes are
 }
 
 // newFamily makes a process whose others do what does says, by the name of their program.
@@ -31,12 +32,12 @@ func newFamily(t *testing.T, does map[string]func(ctx context.Context, g *guest)
 	f := &family{}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group *wasi.Group
-	t.Cleanup(func() {
+	f.close = func() {
 		cancel()
 		if group != nil {
 			group.Close()
 		}
-	})
+	}
 	r := newRuntime(t)
 	self := &wasi.Process{Args: []string{"first", "x"}, Env: []string{"A=b"}, Dir: "/"}
 	cfg := wasi.Config{Root: root, Stdout: &f.out, Process: self, Group: func(first *wasi.Process) {
@@ -49,7 +50,7 @@ func newFamily(t *testing.T, does map[string]func(ctx context.Context, g *guest)
 				g := newGuestRuntime(ctx, t, newRuntime(t), wasi.Config{Root: root, Process: p}, memoryPages)
 				defer g.w.Leave()
 				defer func() {
-					if e := recover(); e != nil && e != errUnwound {
+					if e := recover(); e != nil && e != any(errUnwound) {
 						panic(e)
 					}
 				}()
@@ -98,6 +99,7 @@ func TestProcessRequests(t *testing.T) {
 	f := newFamily(t, map[string]func(context.Context, *guest) wasi.Exit{
 		"seven": func(context.Context, *guest) wasi.Exit { return wasi.Exit{Code: 7} },
 	})
+	defer f.close()
 	f.wants(`{"op":"self"}`, "map[args:[first x] dir:/ env:[A=b] pid:1]")
 	f.wants(`{"op":"wait"}`, "map[error:ECHILD message:there is no such child process]")
 	f.wants(`{"op":"kill","pid":2,"signal":9}`, "map[error:ESRCH message:there is no such process]")
@@ -126,6 +128,7 @@ func TestProcessRequests(t *testing.T) {
 // A pipe holds 64 KiB, ends when nobody writes, and is broken when nobody reads.
 func TestPipe(t *testing.T) {
 	f := newFamily(t, nil)
+	defer f.close()
 	pipe := func() (reads, writes uint64) {
 		a := f.ask(`{"op":"pipe"}`)
 		return uint64(a["read"].(float64)), uint64(a["write"].(float64))
@@ -174,6 +177,7 @@ func TestProcessBounds(t *testing.T) {
 	f := newFamily(t, map[string]func(context.Context, *guest) wasi.Exit{
 		"short": func(context.Context, *guest) wasi.Exit { return wasi.Exit{} },
 	})
+	defer f.close()
 	const many = "map[error:EAGAIN message:the run has too many processes]"
 	for i := 2; i <= wasi.MaxAlive; i++ {
 		f.wants(`{"op":"start","args":["short"]}`, fmt.Sprintf("map[pid:%d]", i))
@@ -213,6 +217,7 @@ func TestProcessesWaitForEachOther(t *testing.T) {
 			return wasi.Exit{}
 		},
 	})
+	defer f.close()
 	f.ask(`{"op":"start","args":["reader"],"stdin":"pipe"}`)
 	if errno := f.write(f.fd, `{"op":"wait"}`); errno != 0 {
 		t.Fatal(errno)

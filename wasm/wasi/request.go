@@ -47,7 +47,7 @@ func (w *World) processes(request []byte) ([]byte, guestfs.Errno) {
 	d := json.NewDecoder(bytes.NewReader(request))
 	d.DisallowUnknownFields()
 	var answer any
-	if d.Decode(&r) != nil || d.Decode(&struct{}{}) != io.EOF { //nolint:errorlint // the decoder's own
+	if d.Decode(&r) != nil || d.Decode(&struct{}{}) != io.EOF {
 		answer = &processFailure{"EINVAL", "the request is not one JSON object with known fields"}
 	} else {
 		answer = w.processAnswer(&r)
@@ -144,7 +144,7 @@ func (w *World) startProcess(r *processRequest) any {
 }
 
 func startFailure(errno guestfs.Errno, name string) *processFailure {
-	switch errno {
+	switch errno { //nolint:exhaustive // the rest is EIO
 	case guestfs.ENOENT:
 		return &processFailure{"ENOENT", name + ": command not found"}
 	case guestfs.EAGAIN:
