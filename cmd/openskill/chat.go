@@ -76,19 +76,19 @@ func (a *cli) chat(ctx context.Context, flags *settingsFlags, o *chatFlags, args
 		o.remote = a.environment(client.BaseURLVariable)
 	}
 	if o.remote != "" {
-		if c.talk, err = a.remote(flags, o); err != nil {
+		if c.api, err = a.remote(flags, o); err != nil {
 			return err
 		}
 	} else {
 		if o.keyEnv != "" {
 			return usage("--key-env needs --remote: a host in this process needs no key")
 		}
-		h, err := a.openLocal(ctx, s, message == "")
+		h, api, err := a.openLocal(ctx, s, message == "")
 		if err != nil {
 			return err
 		}
 		defer h.close() // everything is answered; the process ends
-		c.talk, c.local, c.onlyRules = h, true, o.provider == "" && h.h.OnlyRules()
+		c.api, c.local, c.onlyRules = api, true, o.provider == "" && h.OnlyRules()
 	}
 	in, out, typed := a.typing()
 	c.screen = &screen{answers: a.stdout, notes: a.stderr, silent: o.asJSON, live: onTerminal(a.stdout) && !o.asJSON}
@@ -118,7 +118,7 @@ func localFlag(flags *settingsFlags) string {
 }
 
 // remote is the host that a flag names, or the environment.
-func (a *cli) remote(flags *settingsFlags, o *chatFlags) (talker, error) {
+func (a *cli) remote(flags *settingsFlags, o *chatFlags) (*client.Client, error) {
 	if own := localFlag(flags); own != "" {
 		return nil, usage("--%s does not apply with --remote: that host has its own settings", own)
 	}
@@ -128,14 +128,14 @@ func (a *cli) remote(flags *settingsFlags, o *chatFlags) (talker, error) {
 			return nil, usage("--key-env %s: this environment variable is unset or empty", quote(o.keyEnv))
 		}
 	}
-	c, err := client.New(o.remote, &client.Options{Key: key, UserAgent: "openskill-chat"})
+	c, err := client.New(o.remote, &client.Options{Key: key, UserAgent: chatAgent})
 	if err != nil {
 		return nil, usage("--remote: %s", strings.TrimPrefix(err.Error(), "client: "))
 	}
 	if key != "" && readByOthers(o.remote) {
 		a.say("openskill: the key is sent to %s unencrypted; use https://", quote(o.remote))
 	}
-	return remoteTalker{c}, nil
+	return c, nil
 }
 
 // readByOthers reports whether what is sent to an address, which client.New takes, leaves
@@ -241,16 +241,15 @@ func (a *cli) turnJSON(answer *client.ChatAnswer, err error) error {
 // turnExit is how a command ends after a turn. What went wrong was shown already, but
 // for what the person who called must mend.
 func turnExit(answer *client.ChatAnswer, err error) error {
-	var remote *client.Error
-	var local *skill.Error
+	var refused *client.Error
 	switch {
 	case err == nil && answer.StopReason == client.Completed:
 		return nil
 	case err == nil, errors.Is(err, errStopped):
 		return exit(exitFailed)
-	case errors.As(err, &remote) && remote.Status == skill.Unauthorized.Status():
+	case errors.As(err, &refused) && refused.Status == skill.Unauthorized.Status():
 		return usage("authentication required: name the environment variable with your key by --key-env")
-	case errors.As(err, &remote), errors.As(err, &local):
+	case refused != nil:
 		return exit(exitFailed)
 	}
 	return exit(exitHost)

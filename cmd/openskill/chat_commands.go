@@ -97,7 +97,11 @@ func (c *chatting) entries(list []entry, none string) {
 }
 
 func (c *chatting) showSkills(ctx context.Context) {
-	skills, agents, err := c.talk.Skills(ctx)
+	skills, err := atMost(c.api.Skills(ctx), mostSkills)
+	var agents []skill.AgentSkill
+	if err == nil {
+		agents, err = atMost(c.api.AgentSkills(ctx), mostSkills)
+	}
 	if err != nil {
 		c.screen.failed(err)
 		return
@@ -120,7 +124,7 @@ func (c *chatting) showSkills(ctx context.Context) {
 }
 
 func (c *chatting) showTools(ctx context.Context) {
-	b, err := c.talk.Tools(ctx)
+	b, err := c.api.Tools(ctx, "openai")
 	if err != nil {
 		c.screen.failed(err)
 		return
@@ -180,7 +184,7 @@ func yesOrNo(s string) (yes, known bool) {
 const mostListed = 20
 
 func (c *chatting) showConversations(ctx context.Context) {
-	list, err := c.talk.Conversations(ctx, mostListed)
+	list, err := atMost(c.api.Conversations(ctx), mostListed)
 	if err != nil {
 		c.screen.failed(err)
 		return
@@ -222,7 +226,7 @@ const shownMessages = 6
 
 // goOn makes a conversation that there is this chat's own, and shows how it ended.
 func (c *chatting) goOn(ctx context.Context, id string) error {
-	v, err := c.talk.Conversation(ctx, id)
+	v, err := c.api.Conversation(ctx, id)
 	if err != nil {
 		return err
 	}

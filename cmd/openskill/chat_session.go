@@ -16,7 +16,7 @@ import (
 
 // chatting is one chat: whom it talks to, and what it knows of the conversation.
 type chatting struct {
-	talk   talker
+	api    *client.Client
 	screen *screen
 	local  bool // the host is in this process
 
@@ -45,7 +45,7 @@ var errStopped = errors.New("stopped")
 func (c *chatting) say(ctx context.Context, message string) (*client.ChatAnswer, error) {
 	r := client.ChatRequest{Message: message, Conversation: c.conversation, Provider: c.provider, Model: c.model}
 	return c.turn(ctx, func(ctx context.Context, hear func(client.Event)) (*client.ChatAnswer, error) {
-		return c.talk.Turn(ctx, r, hear)
+		return heard(c.api.ChatStream(ctx, r), hear)
 	})
 }
 
@@ -53,7 +53,7 @@ func (c *chatting) say(ctx context.Context, message string) (*client.ChatAnswer,
 func (c *chatting) decide(ctx context.Context, approval string, yes bool) (*client.ChatAnswer, error) {
 	d := client.Decision{ApprovalID: approval, Approve: yes, Provider: c.provider, Model: c.model}
 	return c.turn(ctx, func(ctx context.Context, hear func(client.Event)) (*client.ChatAnswer, error) {
-		return c.talk.Decide(ctx, c.conversation, d, hear)
+		return heard(c.api.ApproveStream(ctx, c.conversation, d), hear)
 	})
 }
 
@@ -195,7 +195,7 @@ func (c *chatting) question(ctx context.Context, p client.Awaited) question {
 	_ = json.Unmarshal(called.Arguments, &args) // what cannot be read is shown as it is
 	given := string(compacted(called.Arguments))
 	scope := "the host's settings say whether yes is for this call or for all of this version of the skill"
-	if a, err := c.talk.Approval(ctx, p.ApprovalID); err == nil {
+	if a, err := c.api.Approval(ctx, p.ApprovalID); err == nil {
 		name, script, trust = a.Skill, a.Script, a.Trust.String()
 		given = wordsOf(a.Arguments)
 		if a.ArgumentsCut {
@@ -250,7 +250,7 @@ func withInput(args, input string) string {
 
 // trustOf is the trust of an Agent Skill, in words.
 func (c *chatting) trustOf(ctx context.Context, name string) string {
-	if _, agents, err := c.talk.Skills(ctx); err == nil {
+	if agents, err := atMost(c.api.AgentSkills(ctx), mostSkills); err == nil {
 		for _, s := range agents {
 			if s.Name == name {
 				return s.Trust.String()
@@ -267,15 +267,12 @@ type failedTurn struct {
 }
 
 func failureOf(err error) failedTurn {
-	var remote *client.Error
-	var local *skill.Error
+	var refused *client.Error
 	switch {
 	case errors.Is(err, errStopped):
 		return failedTurn{Error: skill.ResultError{Code: skill.Cancelled, Status: skill.Cancelled.Status(), Message: "the turn was stopped"}}
-	case errors.As(err, &remote):
-		return failedTurn{skill.ResultError{Code: remote.Code, Status: remote.Status, Message: remote.Message, Details: remote.Details}, remote.TraceID}
-	case errors.As(err, &local):
-		return failedTurn{Error: *skill.Failure("", "", skill.Meta{}, local).Error}
+	case errors.As(err, &refused):
+		return failedTurn{skill.ResultError{Code: refused.Code, Status: refused.Status, Message: refused.Message, Details: refused.Details}, refused.TraceID}
 	}
 	return failedTurn{Error: skill.ResultError{Code: skill.Internal, Status: skill.Internal.Status(), Message: skill.CleanText(err.Error(), skill.MaxMessage)}}
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"openskill/sdk/client"
-	"openskill/sdk/skill"
 )
 
 // screen is where a chat shows what happens. Text of models and skills goes through a
@@ -303,16 +302,9 @@ func (s *screen) failed(err error) {
 
 // inWords is an error in the words for the person who must mend it.
 func inWords(err error) string {
-	var remote *client.Error
-	var local *skill.Error
-	switch {
-	case errors.As(err, &remote):
-		if remote.TraceID != "" && remote.Status >= 500 {
-			return remote.Error() + " (trace id " + remote.TraceID + ")"
-		}
-		return remote.Error()
-	case errors.As(err, &local):
-		return string(local.Code) + ": " + local.Message
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.TraceID != "" && refused.Status >= 500 {
+		return refused.Error() + " (trace id " + refused.TraceID + ")"
 	}
 	return err.Error()
 }

@@ -4,39 +4,63 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"sync"
 
+	"openskill/host/app"
+	"openskill/host/app/config"
 	"openskill/sdk/client"
-	"openskill/sdk/skill"
 )
 
-// talker is the host that a chat talks to: one in this process, or one over HTTP. Its
-// errors are *skill.Error or *client.Error; any other one says that nobody has answered.
-type talker interface {
-	// Turn and Decide tell hear what happens, and give what the turn came to. hear, which
-	// may be nil, is called on the goroutine that called.
-	Turn(ctx context.Context, r client.ChatRequest, hear func(client.Event)) (*client.ChatAnswer, error)
-	Decide(ctx context.Context, conversation string, d client.Decision, hear func(client.Event)) (*client.ChatAnswer, error)
-	// Conversations gives some, most of them at most, the one that changed last first.
-	Conversations(ctx context.Context, most int) ([]client.ConversationSummary, error)
-	Conversation(ctx context.Context, id string) (*client.Conversation, error)
-	Skills(ctx context.Context) ([]skill.Descriptor, []skill.AgentSkill, error)
-	// Tools gives what a model may call, in the words of OpenAI.
-	Tools(ctx context.Context) (json.RawMessage, error)
-	// Approval gives what was asked, to those who may decide.
-	Approval(ctx context.Context, id string) (*client.Approval, error)
+// localHost is a host in this process, whose operator chats.
+type localHost struct {
+	*app.Host
+
+	cool context.CancelFunc // ends what is done ahead of calls
+	warm sync.WaitGroup
 }
 
-// remoteTalker is a host over HTTP.
-type remoteTalker struct{ c *client.Client }
-
-var _ talker = remoteTalker{}
-
-func (t remoteTalker) Turn(ctx context.Context, r client.ChatRequest, hear func(client.Event)) (*client.ChatAnswer, error) {
-	if hear == nil {
-		return t.c.Chat(ctx, r)
+// openLocal opens a host, and a client of its API. ahead gets its skills ready before they are
+// called, for a chat of several turns.
+func (a *cli) openLocal(ctx context.Context, s *config.Settings, ahead bool) (*localHost, *client.Client, error) {
+	log := slog.New(slog.NewJSONHandler(cleanWriter{a.stderr}, &slog.HandlerOptions{Level: level(s, slog.LevelError)}))
+	h, err := app.Open(s, &app.Options{Log: log}) // nothing to wait for
+	if err != nil {
+		return nil, nil, hostFailed(err)
 	}
-	var answer *client.ChatAnswer
-	for e, err := range t.c.ChatStream(ctx, r) {
+	a.skipped(h)
+	var c *client.Client
+	transport, err := h.Transport()
+	if err == nil {
+		c, err = client.New("http://localhost", &client.Options{HTTP: &http.Client{Transport: transport}, UserAgent: chatAgent})
+	}
+	if err != nil {
+		_ = h.Close() // nothing was called
+		return nil, nil, hostFailed(err)
+	}
+	warming, cool := context.WithCancel(ctx)
+	local := &localHost{Host: h, cool: cool}
+	local.warm.Go(func() { h.KeepUp(warming) })
+	if ahead {
+		local.warm.Go(func() { prepareAll(warming, h) })
+	}
+	return local, c, nil
+}
+
+func (l *localHost) close() {
+	l.cool()
+	l.warm.Wait()
+	_ = l.Close() // everything is answered
+}
+
+// chatAgent is the User-Agent of a chat.
+const chatAgent = "openskill-chat"
+
+// heard tells hear what happens in a turn, and gives what it came to.
+func heard(events iter.Seq2[client.Event, error], hear func(client.Event)) (answer *client.ChatAnswer, err error) {
+	for e, err := range events {
 		if err != nil {
 			return nil, err
 		}
@@ -44,69 +68,22 @@ func (t remoteTalker) Turn(ctx context.Context, r client.ChatRequest, hear func(
 		answer = e.Answer
 	}
 	return answer, nil
-}
-
-func (t remoteTalker) Decide(ctx context.Context, conversation string, d client.Decision, hear func(client.Event)) (*client.ChatAnswer, error) {
-	if hear == nil {
-		return t.c.Approve(ctx, conversation, d)
-	}
-	var answer *client.ChatAnswer
-	for e, err := range t.c.ApproveStream(ctx, conversation, d) {
-		if err != nil {
-			return nil, err
-		}
-		hear(e)
-		answer = e.Answer
-	}
-	return answer, nil
-}
-
-func (t remoteTalker) Conversations(ctx context.Context, most int) ([]client.ConversationSummary, error) {
-	var out []client.ConversationSummary
-	for s, err := range t.c.Conversations(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if out = append(out, *s); len(out) >= most {
-			break
-		}
-	}
-	return out, nil
-}
-
-func (t remoteTalker) Conversation(ctx context.Context, id string) (*client.Conversation, error) {
-	return t.c.Conversation(ctx, id)
 }
 
 // mostSkills is how many skills a list shows.
 const mostSkills = 1000
 
-func (t remoteTalker) Skills(ctx context.Context) (list []skill.Descriptor, agents []skill.AgentSkill, err error) {
-	for d, err := range t.c.Skills(ctx) {
+// atMost gives the first entries of a list, most of them at most.
+func atMost[T any](list iter.Seq2[*T, error], most int) (out []T, err error) {
+	for one, err := range list {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if list = append(list, *d); len(list) >= mostSkills {
+		if out = append(out, *one); len(out) >= most {
 			break
 		}
 	}
-	for s, err := range t.c.AgentSkills(ctx) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if agents = append(agents, *s); len(agents) >= mostSkills {
-			break
-		}
-	}
-	return list, agents, nil
-}
-
-func (t remoteTalker) Tools(ctx context.Context) (json.RawMessage, error) {
-	return t.c.Tools(ctx, "openai")
-}
-
-func (t remoteTalker) Approval(ctx context.Context, id string) (*client.Approval, error) {
-	return t.c.Approval(ctx, id)
+	return out, nil
 }
 
 // toolNames reads the names and descriptions of tools in the words of OpenAI.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,7 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"openskill/host/agent"
 	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )
@@ -228,62 +229,6 @@ func TestKeptLines(t *testing.T) {
 	}
 }
 
-// What the host in this process says becomes what one over HTTP would have said.
-func TestAnswersOfBothHosts(t *testing.T) {
-	t.Parallel()
-	call := agent.ToolCall{ID: "1", SkillID: "echo", Arguments: json.RawMessage(`{"a":1}`), Success: true, Error: &skill.ResultError{Code: "X"}, LatencyMS: 2, ExecutionID: "e"}
-	await := agent.Awaited{ApprovalID: "a", ToolCallID: "1", SkillID: "s", Script: "x.py"}
-	usage := agent.Usage{PromptTokens: 1, CompletionTokens: 2, TotalTokens: 3, Estimated: true, CostUSD: 0.5}
-	answer := agent.Answer{
-		Conversation: "c", Answer: "t", ToolCalls: []agent.ToolCall{call}, Iterations: 4, Usage: usage, StopReason: agent.StopCompleted,
-		Trace: "tr", Provider: "p", Model: "m", Approvals: []agent.Awaited{await},
-	}
-	for _, a := range []*agent.Answer{&answer, {ToolCalls: []agent.ToolCall{}}} {
-		over, err := json.Marshal(a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		here, err := json.Marshal(answerOf(a))
-		if diff := cmp.Diff(string(over), string(here)); diff != "" || err != nil {
-			t.Errorf("%v (-over HTTP +here)\n%s", err, diff)
-		}
-	}
-	var got []client.Event
-	hear := hearing(func(e client.Event) { got = append(got, e) })
-	for _, e := range []agent.Event{
-		{Kind: agent.EventStart, Conversation: "c", Trace: "t"},
-		{Kind: agent.EventText, Text: "x"},
-		{Kind: agent.EventToolEnd, Tool: &call, Result: "r"},
-		{Kind: agent.EventApproval, Approval: &await},
-		{Kind: agent.EventUsage, Usage: &usage},
-		{Kind: agent.EventError},
-		{Kind: agent.EventDone, Answer: &answer},
-	} {
-		hear(e)
-	}
-	want := []client.Event{
-		{Kind: client.EventStart, Conversation: "c", TraceID: "t"},
-		{Kind: client.EventText, Text: "x"},
-		{Kind: client.EventToolEnd, Tool: (*client.ToolCall)(&call), Result: "r"},
-		{Kind: client.EventApproval, Approval: (*client.Awaited)(&await)},
-		{Kind: client.EventUsage, Usage: (*client.Usage)(&usage)},
-		{Kind: client.EventDone, Answer: answerOf(&answer)},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +heard)\n%s", diff)
-	}
-}
-
-// onRecord is a host that shows what was asked.
-type onRecord struct {
-	talker
-	is client.Approval
-}
-
-func (r onRecord) Approval(context.Context, string) (*client.Approval, error) {
-	return &r.is, nil
-}
-
 // A question is made of the record, whatever the model's call says.
 func TestQuestionOfARecord(t *testing.T) {
 	t.Parallel()
@@ -304,7 +249,12 @@ func TestQuestionOfARecord(t *testing.T) {
 			},
 		},
 	} {
-		c.talk = onRecord{is: tt.a}
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(tt.a) }))
+		defer h.Close()
+		var err error
+		if c.api, err = client.New(h.URL, nil); err != nil {
+			t.Fatal(err)
+		}
 		q := c.question(t.Context(), client.Awaited{ApprovalID: "ap-1", ToolCallID: "1", SkillID: "harmless", Script: "ls.py"})
 		want := append(tt.want, "approval ap-1: y or /approve, n or /approve no; a new message continues without it")
 		if diff := cmp.Diff(want, append([]string{q.head}, q.lines...)); diff != "" {

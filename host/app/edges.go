@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"openskill/host/agentskills"
 	"openskill/host/api"
 	"openskill/host/dispatch/approval"
 	"openskill/host/manifest"
@@ -38,26 +37,19 @@ func (h *Host) approve() func(context.Context, skill.Principal, *manifest.Skill,
 	}
 }
 
-// edges are the options of the HTTP edge that come of other parts; the MCP server is
-// closed by the caller.
-func (h *Host) edges(o *api.Options) (*mcp.Server, error) {
-	o.Reads, o.Rates = api.NewReads(h.alone), h.rates
+// openMCP makes the MCP server, which the caller closes.
+func (h *Host) openMCP(o *api.Options) (*mcp.Server, error) {
 	var over func(context.Context, skill.Principal) bool
 	if h.kept.callers != nil {
 		over = h.kept.callers.Over
 	}
-	mcp, err := mcp.New(mcp.Options{
+	return mcp.New(mcp.Options{
 		Alone: h.alone,
 		Door:  h, Catalogue: h.Catalogue(), AgentSkills: h.agents, Origins: o.Origins,
 		Principal: func(r *http.Request) (skill.Principal, error) { return api.PrincipalOf(r.Context()), nil },
 		Over:      over, Revision: h.revision, Lists: h.lists, Reads: o.Reads, Rate: o.Rates.Request,
 		Approvals: h.approvals, Logger: h.log, Version: Version, BodyLimit: o.BodyLimit,
 	})
-	if err != nil {
-		return nil, err
-	}
-	o.AgentSkills, o.Tools, o.Approvals, o.MCP, o.ScriptArgs = h.agents, h.Tools, h.approvals, mcp, agentskills.Arguments
-	return mcp, nil
 }
 
 // Approvals is the record of what people have approved.

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
 	"openskill/host/records"
 
+	"openskill/host/agentskills"
 	"openskill/host/api"
 	"openskill/host/identity"
 	"openskill/sdk/skill"
@@ -28,11 +30,7 @@ const closing = 2 * time.Second
 // within Grace, cancels what is left, and closes the host. The error is nil when
 // ctx was what ended it.
 func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
-	o := api.Options{
-		Door: h, Catalogue: h.Catalogue(), Authenticate: h.authenticate(), Executions: h.kept.executions, Starter: h.door, Usage: h.Usage,
-		Chat: h.agent, React: h.agent,
-		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(), Alone: h.alone,
-	}
+	o := h.apiOptions()
 	o.Origins, o.TrustedProxies = h.settings.WebOrigins(), h.settings.Proxies()
 	o.Warming = h.Warming
 	o.Ready, o.Changes = h.kept.log.Ready, records.NewStore(h.kept.db).Changes
@@ -45,11 +43,12 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	if o.Resource, err = resource(h.settings); err != nil {
 		return errors.Join(err, h.Close())
 	}
-	mcp, err := h.edges(&o) // each call has its own context
+	mcp, err := h.openMCP(&o)
 	if err != nil {
 		return errors.Join(err, h.Close())
 	}
 	defer mcp.Close()
+	o.MCP = mcp
 	o.Console = h.console(&o)
 	server, err := api.New(o) // each call has its own context
 	if err != nil {
@@ -97,6 +96,34 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	coolDown()
 	tended.Wait()
 	return errors.Join(err, h.closeSoon(warm)) // after ctx has ended
+}
+
+// apiOptions are the options of the API in every mode.
+func (h *Host) apiOptions() api.Options {
+	return api.Options{
+		Door: h, Catalogue: h.Catalogue(), Authenticate: h.authenticate(), Executions: h.kept.executions, Starter: h.door, Usage: h.Usage,
+		Chat: h.agent, React: h.agent, AgentSkills: h.agents, Tools: h.Tools, Approvals: h.approvals, ScriptArgs: agentskills.Arguments,
+		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(), Alone: h.alone,
+		Reads: api.NewReads(h.alone), Rates: h.rates,
+	}
+}
+
+// Transport makes requests to the API of a host that serves nobody else, as its operator, in this
+// process. Close ends those under way.
+func (h *Host) Transport() (http.RoundTripper, error) {
+	server, err := api.New(h.apiOptions())
+	if err != nil {
+		return nil, err
+	}
+	h.owns(func() error { return server.Shutdown(context.Background()) }) // which has no connections
+	return inProcess(server.Do), nil
+}
+
+type inProcess api.Ask
+
+// RoundTrip implements [http.RoundTripper].
+func (ask inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	return ask(r.Context(), skill.Local(), r)
 }
 
 // authenticate says who a request acts for: where nobody has to show who they are,
