@@ -172,10 +172,7 @@ if mark.endswith("59"): big = [mark * 1000 for _ in range(1_500)]
 // TestTenantsOfPython has two principals call one skill, and two more another with
 // the same text, interleaved: nobody finds a mark of anybody else.
 func TestTenantsOfPython(t *testing.T) {
-	calls := 250 // of each
-	if testing.Short() {
-		calls = 50
-	}
+	const calls = 60 // of each
 	runners(t, []string{"slim"}, func(t *testing.T, r *Runner) {
 		skills := []*skill.Call{script(t, keeper), script(t, keeper)}
 		var wg sync.WaitGroup
