@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -75,7 +76,10 @@ func valueName(s config.Setting) string {
 	case "http-allow", "env-allow", "data-allow", "agent-prices":
 		return "ENTRIES"
 	}
-	return "N"
+	if strings.HasPrefix(s.Accepts, "a whole number") || strings.HasPrefix(s.Accepts, "a number") {
+		return "N"
+	}
+	return "VALUE"
 }
 
 // load reads the settings, those flags first that were given.

@@ -87,21 +87,21 @@ const (
 type Settings struct {
 	Listen          string `env:"OPENSKILL_LISTEN" default:"127.0.0.1:8000" flag:"listen" accepts:"host:port, like 127.0.0.1:8000; port 0 takes a free one; other hosts than loopback need authentication" doc:"listen address of the host"`
 	HTTPBaseURL     string `env:"OPENSKILL_HTTP_BASE_URL" default:"http://127.0.0.1:8000" flag:"http-base-url" accepts:"an http or https address without query" doc:"public base URL of the host"`
-	HTTPOrigins     string `env:"OPENSKILL_HTTP_ORIGINS" flag:"http-origins" accepts:"origins with commas between them, like https://skills.example.com; http with a loopback host alone" doc:"additional browser origins of the host, besides that of OPENSKILL_HTTP_BASE_URL; default: none"`
+	HTTPOrigins     string `env:"OPENSKILL_HTTP_ORIGINS" flag:"http-origins" accepts:"comma-separated origins, like https://skills.example.com; http only with a loopback host" doc:"additional browser origins of the host, besides that of OPENSKILL_HTTP_BASE_URL; default: none"`
 	TrustedProxies  string `env:"OPENSKILL_TRUSTED_PROXIES" flag:"trusted-proxies" accepts:"addresses and prefixes, separated by commas, like 127.0.0.1,10.0.0.0/8" doc:"reverse proxies whose Forwarded and X-Forwarded-For headers are trusted for the client address; default: none"`
 	Auth            Auth   `env:"OPENSKILL_AUTH" flag:"auth" oneof:"none required" doc:"authentication of callers; default: none on loopback, required elsewhere"`
-	AnonymousScopes string `env:"OPENSKILL_ANONYMOUS_SCOPES" flag:"anonymous-scopes" accepts:"scopes with commas between them, such as skills:read" doc:"scopes of unauthenticated callers when authentication is required; default: none"`
+	AnonymousScopes string `env:"OPENSKILL_ANONYMOUS_SCOPES" flag:"anonymous-scopes" accepts:"comma-separated scopes, such as skills:read" doc:"scopes of unauthenticated callers when authentication is required; default: none"`
 	JWTSecret       string `env:"OPENSKILL_JWT_SECRET" accepts:"32 bytes or more" doc:"HS256 secret for JWTs; default: none, such JWTs are rejected"`
 	JWTJWKS         string `env:"OPENSKILL_JWT_JWKS" flag:"jwt-jwks" accepts:"a file, or an https address" doc:"public keys (JWKS) for JWTs signed with RS256, ES256 or EdDSA; default: none, such JWTs are rejected"`
 	JWTIssuer       string `env:"OPENSKILL_JWT_ISSUER" flag:"jwt-issuer" accepts:"the claim iss" doc:"required issuer (iss) of JWTs; needed with OPENSKILL_JWT_JWKS; default: any issuer that has OPENSKILL_JWT_SECRET"`
 	JWTAudience     string `env:"OPENSKILL_JWT_AUDIENCE" flag:"jwt-audience" accepts:"the claim aud" doc:"required audience (aud) of JWTs; needed with OPENSKILL_JWT_JWKS; default: any"`
-	JWTClaims       string `env:"OPENSKILL_JWT_CLAIMS" flag:"jwt-claims" accepts:"entries between semicolons or line ends: tenant, scopes, roles or name, = and a claim; for scopes and roles several with commas between them, like tenant=tid; scopes=scp; roles=realm_access.roles" doc:"claim names in JWTs; default: tenant=tenant; scopes=scope; name=name, and no roles"`
+	JWTClaims       string `env:"OPENSKILL_JWT_CLAIMS" flag:"jwt-claims" accepts:"entries separated by semicolons or line ends: tenant, scopes, roles or name, = and a claim; for scopes and roles several, comma-separated, like tenant=tid; scopes=scp; roles=realm_access.roles" doc:"claim names in JWTs; default: tenant=tenant; scopes=scope; name=name, and no roles"`
 	JWTTenant       string `env:"OPENSKILL_JWT_TENANT" flag:"jwt-tenant" accepts:"1 to 64 characters of letters, digits and . _ : -" doc:"tenant of JWTs without a tenant claim; default: none, such JWTs are rejected"`
-	JWTRoles        string `env:"OPENSKILL_JWT_ROLES" flag:"jwt-roles" accepts:"entries between semicolons or line ends: a role, = and scopes with commas between them, like staff=skills:read,skills:invoke; * stands for every JWT" doc:"scopes granted by JWT roles; default: none"`
+	JWTRoles        string `env:"OPENSKILL_JWT_ROLES" flag:"jwt-roles" accepts:"entries separated by semicolons or line ends: a role, = and comma-separated scopes, like staff=skills:read,skills:invoke; * stands for every JWT" doc:"scopes granted by JWT roles; default: none"`
 
 	OIDCClientID     string `env:"OPENSKILL_OIDC_CLIENT_ID" flag:"oidc-client-id" accepts:"a client id; OPENSKILL_JWT_ISSUER, OPENSKILL_JWT_JWKS and OPENSKILL_HTTP_BASE_URL must be set too" doc:"OpenID client id for sign-in to the console; default: none, sign-in by API key or JWT"`
 	OIDCClientSecret string `env:"OPENSKILL_OIDC_CLIENT_SECRET" accepts:"a client secret" doc:"OpenID client secret; default: none, as for public clients"`
-	OIDCScopes       string `env:"OPENSKILL_OIDC_SCOPES" default:"openid,profile" flag:"oidc-scopes" accepts:"scopes with commas between them, openid among them" doc:"scopes requested from the OpenID provider by the console, and by MCP clients when OPENSKILL_JWT_ROLES is set"`
+	OIDCScopes       string `env:"OPENSKILL_OIDC_SCOPES" default:"openid,profile" flag:"oidc-scopes" accepts:"comma-separated scopes, including openid" doc:"scopes requested from the OpenID provider by the console, and by MCP clients when OPENSKILL_JWT_ROLES is set"`
 
 	DatabaseURL   string       `env:"OPENSKILL_DATABASE_URL" accepts:"postgres://… or sqlite:FILE" doc:"database of keys, records and definitions; default: a SQLite file in the state folder"`
 	AuditPayload  AuditPayload `env:"OPENSKILL_AUDIT_PAYLOAD" default:"hash" flag:"audit-payload" oneof:"none hash redacted full" doc:"input and output stored in call records"`
@@ -130,7 +130,7 @@ type Settings struct {
 
 	SkillsDir       string `env:"OPENSKILL_SKILLS_DIR" default:"./skills" flag:"skills" path:"dir" accepts:"a folder" doc:"folder of trusted skills, each a folder with a skill.yaml"`
 	SkillConfigPath string `env:"OPENSKILL_SKILL_CONFIG_PATH" default:"./configs/skills.yaml" flag:"skill-config-path" path:"file" accepts:"a file" doc:"list of trusted skills in one file; their code is in the folder of skills or of scripts"`
-	AgentSkills     string `env:"OPENSKILL_AGENT_SKILLS" flag:"agent-skills" accepts:"folders, with the separator of PATH between them" doc:"folders of Agent Skills, which have a SKILL.md; default: the folder of skills"`
+	AgentSkills     string `env:"OPENSKILL_AGENT_SKILLS" flag:"agent-skills" accepts:"folders, separated like those of PATH" doc:"folders of Agent Skills, which have a SKILL.md; default: the folder of skills"`
 	AgentNative     string `env:"OPENSKILL_AGENT_SKILLS_NATIVE" flag:"agent-skills-native" accepts:"one of the folders of Agent Skills" doc:"folder of Agent Skills whose Python scripts run outside the sandbox, by the CLI runner; pulled and untrusted skills stay in the sandbox; default: none"`
 	CLIDir          string `env:"OPENSKILL_CLI_DIR" default:"./skills_cli" flag:"cli-dir" path:"dir" accepts:"a folder" doc:"folder of trusted scripts named {id}.py"`
 	DataRoot        string `env:"OPENSKILL_ALLOWED_ROOT" default:"./data" flag:"data" path:"dir" accepts:"a folder" doc:"data folder that skills may read as /data (OPENSKILL_DATA_ALLOW selects which skills); default: none"`
@@ -154,11 +154,11 @@ type Settings struct {
 	WorkerMemoryMB uint64    `env:"OPENSKILL_WORKER_MEMORY_MB" default:"2048" flag:"worker-memory-mb" min:"128" max:"1048576" doc:"memory limit of a worker process in MiB; the kernel kills one that exceeds it, where control groups are available"`
 
 	ScriptApproval Approval `env:"OPENSKILL_SCRIPT_APPROVAL" default:"never" flag:"script-approval" oneof:"never version call" doc:"approvals required for scripts of Agent Skills: never, once per version of the skill, or for each call"`
-	HTTPAllow      string   `env:"OPENSKILL_HTTP_ALLOW" flag:"http-allow" accepts:"entries between semicolons or line ends, like https://api.example.com/v1/ GET,POST; for an upload @tenant/skill before it" reload:"yes" doc:"HTTP requests granted to skills whose manifests ask for them; default: none"`
-	EnvAllow       string   `env:"OPENSKILL_ENV_ALLOW" flag:"env-allow" accepts:"entries between semicolons or line ends, each NAME=value, or NAME of a variable of the host; for an upload @tenant/skill before it" secret:"yes" reload:"yes" doc:"environment variables granted to skills whose manifests ask for them; default: none"`
-	DataAllow      string   `env:"OPENSKILL_DATA_ALLOW" flag:"data-allow" accepts:"entries between semicolons or line ends, each @tenant/skill for an upload or @skill for one of your own, and after it a folder below the data folder; without a folder: all of it" reload:"yes" doc:"data granted to skills whose manifests ask for it; default: the whole data folder for your own skills, nothing for uploads and pulled skills of strangers"`
+	HTTPAllow      string   `env:"OPENSKILL_HTTP_ALLOW" flag:"http-allow" accepts:"entries separated by semicolons or line ends, like https://api.example.com/v1/ GET,POST; for an upload @tenant/skill before it" reload:"yes" doc:"HTTP requests granted to skills whose manifests ask for them; default: none"`
+	EnvAllow       string   `env:"OPENSKILL_ENV_ALLOW" flag:"env-allow" accepts:"entries separated by semicolons or line ends, each NAME=value, or NAME of a variable of the host; for an upload @tenant/skill before it" secret:"yes" reload:"yes" doc:"environment variables granted to skills whose manifests ask for them; default: none"`
+	DataAllow      string   `env:"OPENSKILL_DATA_ALLOW" flag:"data-allow" accepts:"entries separated by semicolons or line ends, each @tenant/skill for an upload or @skill for one of your own, and after it a folder below the data folder; without a folder: all of it" reload:"yes" doc:"data granted to skills whose manifests ask for it; default: the whole data folder for your own skills, nothing for uploads and pulled skills of strangers"`
 	TrustPolicy    string   `env:"OPENSKILL_TRUST_POLICY" flag:"trust-policy" path:"file" accepts:"a file" reload:"yes" doc:"trust policy file: accepted publishers of pulled skills; default: none, unless a command names keys"`
-	PullHosts      string   `env:"OPENSKILL_PULL_HOSTS" flag:"pull-hosts" accepts:"hosts with commas between them, each with its port if it is not 443" reload:"yes" doc:"registries, and hosts that they redirect to, for uploads by reference (POST /skills); needs a trust policy; default: none"`
+	PullHosts      string   `env:"OPENSKILL_PULL_HOSTS" flag:"pull-hosts" accepts:"comma-separated hosts, each with its port unless it is 443" reload:"yes" doc:"registries, and hosts that they redirect to, for uploads by reference (POST /skills); needs a trust policy; default: none"`
 	UploadMB       uint64   `env:"OPENSKILL_UPLOADS" part:"mb" default:"32" flag:"uploads" min:"1" max:"1024" about:"limits of uploads" doc:"size of an archive or module in MiB"`
 	UploadSkills   int      `part:"skills" default:"100" min:"1" max:"100000" doc:"skills of a tenant"`
 	UploadVersions int      `part:"versions" default:"20" min:"1" max:"10000" doc:"versions of a skill, including deleted ones still on disk"`
@@ -181,8 +181,8 @@ type Settings struct {
 	AgentProvider    string `env:"OPENSKILL_AGENT_PROVIDER" part:"all" flag:"agent-provider" accepts:"openai, dashscope, deepseek, anthropic, llm-service or rules" about:"model providers of the agent" doc:"default; default: the first configured one"`
 	AgentFast        string `part:"fast" accepts:"PROVIDER or PROVIDER:MODEL" doc:"conversations"`
 	AgentReasoning   string `part:"reasoning" accepts:"PROVIDER or PROVIDER:MODEL" doc:"tasks"`
-	AgentModels      string `env:"OPENSKILL_AGENT_MODELS" flag:"agent-models" accepts:"PROVIDER:MODEL with commas between them" doc:"additional models that callers may select; the operator may select any"`
-	AgentPrices      string `env:"OPENSKILL_AGENT_PRICES" flag:"agent-prices" accepts:"entries between semicolons, like gpt-4o=2.5/10" reload:"yes" doc:"model prices in US dollars per million tokens of prompt and of reply"`
+	AgentModels      string `env:"OPENSKILL_AGENT_MODELS" flag:"agent-models" accepts:"comma-separated PROVIDER:MODEL" doc:"additional models that callers may select; the operator may select any"`
+	AgentPrices      string `env:"OPENSKILL_AGENT_PRICES" flag:"agent-prices" accepts:"entries separated by semicolons, like gpt-4o=2.5/10" reload:"yes" doc:"model prices in US dollars per million tokens of prompt and of reply"`
 	AgentIterations  int    `env:"OPENSKILL_AGENT_LIMITS" part:"iterations" default:"10" flag:"agent-limits" min:"1" max:"1000" about:"limits of a turn of a conversation, and of a task" doc:"rounds, each a model request"`
 	AgentToolCalls   int    `part:"tool_calls" default:"32" min:"1" max:"10000" doc:"tool calls"`
 	AgentTokens      int    `part:"tokens" default:"65536" min:"1" max:"100000000" doc:"tokens of a turn, prompts and replies together"`
@@ -196,7 +196,7 @@ type Settings struct {
 	TaskIterationS   uint64 `part:"round_timeout_s" default:"60" min:"1" max:"86400" doc:"seconds of one round of a task, model and skill together"`
 	AgentHistory     int    `part:"history" default:"20" min:"2" max:"10000" doc:"messages of a conversation sent to the model"`
 	AgentTurns       int    `part:"concurrent" default:"1024" min:"1" max:"100000" doc:"concurrent turns and tasks; more are refused with 429"`
-	TaskKinds        string `env:"OPENSKILL_TASK_KINDS" flag:"task-kinds" accepts:"entries between semicolons or line ends: a kind, = and limits with commas between them, like summary=iterations:3,tokens:2000,timeout_s:60; none above iterations, task_tokens and max_timeout_s of OPENSKILL_AGENT_LIMITS" doc:"limits of tasks by their kind (options.kind); unset: there are no kinds"`
+	TaskKinds        string `env:"OPENSKILL_TASK_KINDS" flag:"task-kinds" accepts:"entries separated by semicolons or line ends: a kind, = and comma-separated limits, like summary=iterations:3,tokens:2000,timeout_s:60; none above iterations, task_tokens and max_timeout_s of OPENSKILL_AGENT_LIMITS" doc:"limits of tasks by their kind (options.kind); default: no kinds"`
 
 	Traces      Traces  `env:"OTEL_TRACES_EXPORTER" default:"none" flag:"otel-traces-exporter" oneof:"none file otlp" doc:"destination of call traces: files in the state folder, or a collector that OTEL_EXPORTER_OTLP_ENDPOINT names (in builds with the tag otlp)"`
 	TracesRatio float64 `env:"OTEL_TRACES_SAMPLER_ARG" default:"1" flag:"otel-traces-sampler-arg" accepts:"a number from 0 to 1" doc:"ratio of traces that are stored, chosen by their ids"`
@@ -237,7 +237,7 @@ func parseOrigins(text string) (list []string, err error) {
 		entry = strings.TrimSpace(entry)
 		o, rest, err := skill.ParseHTTPOrigin(entry)
 		if err != nil || rest != "" || o.Scheme != "https" && !loopback(strings.Trim(o.Host, "[]")) {
-			return nil, fmt.Errorf("has %q, which is not an exact https origin and not one of http with a loopback host", skill.CleanText(entry, 80))
+			return nil, fmt.Errorf("has %q, which is neither an exact https origin nor an http one with a loopback host", skill.CleanText(entry, 80))
 		}
 		list = append(list, o.String())
 	}

@@ -109,7 +109,7 @@ func (s *Setting) describe() {
 	case first.part == "":
 		s.Accepts, s.Doc, s.Brief = first.accepts, first.doc, first.doc
 	case s.pair():
-		s.Accepts, s.Doc = first.accepts+", or two with / between them: the default and the maximum", first.doc
+		s.Accepts, s.Doc = first.accepts+", or two, DEFAULT/MAXIMUM", first.doc
 		s.Brief = first.doc
 	default:
 		var names, accepts, doc []string
@@ -121,7 +121,7 @@ func (s *Setting) describe() {
 			names = append(names, f.part)
 			accepts, doc = append(accepts, f.part+" ("+a+")"), append(doc, f.part+": "+f.doc)
 		}
-		s.Accepts = "parts, each NAME:VALUE, with commas between them: " + strings.Join(accepts, ", ")
+		s.Accepts = "comma-separated parts NAME:VALUE: " + strings.Join(accepts, ", ")
 		if first.part == "all" {
 			s.Accepts += "; a value without a name is that of all"
 		}
