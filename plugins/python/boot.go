@@ -1,12 +1,14 @@
 package python
 
 import (
+	"bytes"
 	_ "embed"
 	"strings"
 
 	"openskill/plugins/python/runtimes"
 	"openskill/plugins/wasi/sandbox"
 	"openskill/wasm"
+	"openskill/wasm/guestfs"
 )
 
 //go:embed first.py
@@ -24,11 +26,25 @@ var hashesScript string
 //go:embed modes.py
 var modesScript string
 
+//go:embed hooks.py
+var hooksScript string
+
+//go:embed network.py
+var networkScript string
+
 //go:embed program.py
 var programScript string
 
 //go:embed boot.py
 var bootScript string
+
+// Modules that scripts import, and WASI leaves out.
+var (
+	//go:embed lib/sockets.py
+	socketsModule []byte
+	//go:embed lib/ssl.py
+	sslModule []byte
+)
 
 // bootFile is what the interpreter runs; it runs the script.
 const bootFile = "/openskill/boot.py"
@@ -41,13 +57,24 @@ func Prelude() string {
 
 // boot is that file, for a runtime.
 func boot(runtime string) []byte {
-	return []byte(runtimes.Bootstrap(runtime) + Prelude() + firstScript + "\n" + programScript + "\n" + bootScript)
+	return []byte(runtimes.Bootstrap(runtime) + Prelude() + firstScript + "\n" + hooksScript + "\n" + networkScript + "\n" + programScript + "\n" + bootScript)
 }
 
-// started names what a start begins with, by digest of the module and of the boot file:
-// a recording of another one is not made again.
-func started(module string, boot []byte) string {
-	return module + strings.TrimPrefix(wasm.Digest(boot), "sha256")[:17]
+// own mounts the boot file and the modules, and names a start that has them, on a runtime
+// whose module has this digest.
+func own(runtime, module string) (mounts []guestfs.Mount, name string) {
+	b := boot(runtime)
+	return []guestfs.Mount{
+		{Path: bootFile, FS: guestfs.Bytes(b)},
+		{Path: "/openskill/lib/sockets.py", FS: guestfs.Bytes(socketsModule)},
+		{Path: "/openskill/lib/ssl.py", FS: guestfs.Bytes(sslModule)},
+	}, started(module, b, socketsModule, sslModule)
+}
+
+// started names what a start begins with, by digest of the module and of the files of
+// openSkill: a recording of another one is not made again.
+func started(module string, files ...[]byte) string {
+	return module + strings.TrimPrefix(wasm.Digest(bytes.Join(files, nil)), "sha256")[:17]
 }
 
 // interpreter is about what an interpreter takes before a script does anything, in

@@ -22,9 +22,8 @@ type library struct {
 // shelved is a runtime whose files are open.
 type shelved struct {
 	run    *runtimes.Runtime
-	mounts []guestfs.Mount // of the runtime's own files
-	boot   guestfs.FS
-	name   string // of Start
+	mounts []guestfs.Mount // of the runtime's files and of openSkill's
+	name   string          // of Start
 	close  func() error
 }
 
@@ -49,8 +48,8 @@ func (l *library) get(name string) (*shelved, error) {
 			Message: "cannot open a file of the Python runtime; run openskill runtime verify",
 		}
 	}
-	b := boot(name)
-	s.boot, s.name = guestfs.Bytes(b), started(run.Module.Digest, b)
+	mounts, started := own(name, run.Module.Digest)
+	s.mounts, s.name = append(s.mounts, mounts...), started
 	if l.all == nil {
 		l.all = map[string]*shelved{}
 	}

@@ -1,6 +1,6 @@
 # What programs of the command line find outside, and WASI has not. Where there is no
 # such thing here, they meet what they are written to expect where it is missing.
-def _program():
+def _program(hook=_hook):
     import errno
     import os
     import sys
@@ -72,53 +72,6 @@ def _program():
         module.ThreadPoolExecutor.__init__ = init
         module.ThreadPoolExecutor.submit = submit
 
-    # Event loops: they wait for time alone, and need no socket to be woken by others.
-
-    def no_sockets(module):
-        loop = module.BaseSelectorEventLoop
-        loop._make_self_pipe = loop._close_self_pipe = loop._write_to_self = lambda self: None
-
-        def remove(self):
-            if self.is_running():
-                raise RuntimeError("Cannot close a running event loop")
-            if not self.is_closed():
-                module.base_events.BaseEventLoop.close(self)
-                if self._selector is not None:
-                    self._selector.close()
-                    self._selector = None
-
-        async def shutdown(self, timeout=None):
-            self._executor_shutdown_called = True
-            if self._default_executor is not None:
-                self._default_executor.shutdown()
-
-        loop.close, loop.shutdown_default_executor = remove, shutdown
-
-    def no_files(module):
-        import time
-
-        def waiting(select):
-            def wait(self, timeout=None):
-                if not self.get_map():
-                    time.sleep(max(timeout or 0, 0))
-                    return []
-                return select(self, timeout)
-
-            return wait
-
-        for kind in ("SelectSelector", "PollSelector"):
-            selector = getattr(module, kind, None)
-            if selector is not None:
-                selector.select = waiting(selector.select)
-
-    # The network: it cannot be reached.
-
-    def no_network(module):
-        def connect(self):
-            raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
-
-        module.HTTPConnection.connect = connect
-
     # Help of argparse, as it was up to Python 3.12, which most machines have, and what is
     # written about programs shows: each option with its value, and lines of usage that
     # break between an option and its value.
@@ -148,52 +101,4 @@ def _program():
         formatter._get_actions_usage_parts = usage_parts
         formatter._format_action_invocation = invocation
 
-    changes = {
-        "argparse": classic,
-        "asyncio.selector_events": no_sockets,
-        "concurrent.futures.thread": no_threads,
-        "http.client": no_network,
-        "selectors": no_files,
-        "subprocess": no_programs,
-    }
-
-    def changed(module, change):
-        try:
-            change(module)
-        except Exception:
-            pass  # another module of that name
-
-    class Loader:
-        def __init__(self, loader, change):
-            self._loader, self._change = loader, change
-
-        def __getattr__(self, name):
-            return getattr(self._loader, name)
-
-        def create_module(self, spec):
-            return self._loader.create_module(spec)
-
-        def exec_module(self, module):
-            module.__loader__ = module.__spec__.loader = self._loader
-            self._loader.exec_module(module)
-            changed(module, self._change)
-
-    class Finder:
-        @staticmethod
-        def find_spec(name, path=None, target=None):
-            change = changes.get(name)
-            if change is None:
-                return None
-            for finder in sys.meta_path:
-                if finder is not Finder:
-                    spec = finder.find_spec(name, path, target)
-                    if spec is not None:
-                        if hasattr(spec.loader, "exec_module"):
-                            spec.loader = Loader(spec.loader, change)
-                        return spec
-            return None
-
-    for name_, change in changes.items():
-        if name_ in sys.modules:
-            changed(sys.modules[name_], change)
-    sys.meta_path.insert(0, Finder)
+    hook({"argparse": classic, "concurrent.futures.thread": no_threads, "subprocess": no_programs})

@@ -190,7 +190,7 @@ for url in ("http://127.0.0.1:9/x", "https://localhost/"):
         urllib.request.urlopen(url, timeout=1)
     except urllib.error.URLError as e:
         print(type(e.reason).__name__)
-`, "OSError\nstr\n"},
+`, "PermissionError\nPermissionError\n"},
 			"nothing": {`
 import os
 print(open(os.devnull).read() == "", open(os.devnull, "w").write("gone"))

@@ -152,7 +152,6 @@ func (l *shelved) env() []string {
 // all are the files that each guest of a runtime sees.
 func (l *shelved) all() []guestfs.Mount {
 	return append(slices.Clone(l.mounts),
-		guestfs.Mount{Path: bootFile, FS: l.boot},
 		guestfs.Mount{Path: "/dev/null", FS: guestfs.Null{}},
 		guestfs.Mount{Path: "/dev/urandom", FS: guestfs.Chance{}}, // SQLite takes the time for a seed where it is not
 	)

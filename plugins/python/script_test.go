@@ -111,7 +111,7 @@ open("work/out.txt", "w").write("kept")
 		"syntax error":      {"x = = 1", "", 1},
 		"too much memory":   {"x = bytearray(10**9)", skill.MemoryLimit, 0},
 		"memory, caught":    {"try:\n  x = bytearray(10**9)\nexcept MemoryError:\n  pass", "", 0},
-		"no network":        {"import socket; socket.create_connection(('127.0.0.1', 80))", "", 1},
+		"no network":        {"import socket; socket.create_connection(('127.0.0.1', 22))", "", 1},
 		"no processes":      {"import subprocess; subprocess.run(['ls'])", "", 1},
 		"no threads":        {"import threading; threading.Thread(target=print).start()", "", 1},
 		"not the host's":    {"open('/etc/passwd')", "", 1},

@@ -102,6 +102,7 @@ type Request struct {
 	Header  map[string]string // names in any case
 	Body    []byte
 	Timeout time.Duration // 0: the client's; it is held below that
+	Manual  bool          // redirects are responses, not followed
 }
 
 // Response is what came back.
@@ -118,11 +119,11 @@ type Response struct {
 // NETWORK_DENIED, PAYLOAD_TOO_LARGE, RATE_LIMITED, TIMEOUT, CANCELLED, or
 // TOOL_INVOCATION_ERROR where the network or the other side failed.
 func (c *Client) Do(ctx context.Context, rules []skill.HTTPRule, r *Request, budget *int) (*Response, error) {
-	return c.do(ctx, "", rules, r, budget)
+	return c.do(ctx, &skill.Call{Grants: skill.Grants{HTTP: rules}}, r, budget)
 }
 
-// do is Do for a run of a tenant.
-func (c *Client) do(ctx context.Context, tenant string, rules []skill.HTTPRule, r *Request, budget *int) (*Response, error) {
+// do is Do for a call, by its grants.
+func (c *Client) do(ctx context.Context, call *skill.Call, r *Request, budget *int) (*Response, error) {
 	t, err := parseTarget(r.URL)
 	if err != nil {
 		return nil, err
@@ -152,7 +153,7 @@ func (c *Client) do(ctx context.Context, tenant string, rules []skill.HTTPRule, 
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	w := walk{c: c, tenant: tenant, rules: rules, method: method, header: header, body: r.Body, budget: budget}
+	w := walk{c: c, call: call, method: method, header: header, body: r.Body, manual: r.Manual, budget: budget}
 	out, err := w.follow(ctx, t)
 	if err != nil {
 		return nil, told(caller, ctx, err, timeout)
@@ -204,16 +205,16 @@ func denied(format string, args ...any) error {
 // walk is one request of a guest on its way through redirects.
 type walk struct {
 	c      *Client
-	tenant string
-	rules  []skill.HTTPRule
+	call   *skill.Call
 	method string
 	header http.Header
 	body   []byte
+	manual bool
 	budget *int
 }
 
 func (w *walk) follow(ctx context.Context, t *target) (*Response, error) {
-	leave, err := w.c.slots.Enter(ctx, w.tenant)
+	leave, err := w.c.slots.Enter(ctx, w.call.Tenant)
 	if err != nil {
 		return nil, gate.Refusal(err, "egress.Do", "too many requests of skills are queued")
 	}
@@ -261,12 +262,25 @@ func (w *walk) turn(status int, elsewhere bool) {
 
 var harmless = [...]string{"Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "User-Agent"}
 
+// denied says which grant would permit a request.
+func (w *walk) denied(t *target) error {
+	what := fmt.Sprintf("request not allowed: %s %s%.100s", w.method, t.origin, t.path)
+	if w.call.Script {
+		return denied("%s: allow it with openskill script … --allow '%s,%s'", what, t.origin, w.method)
+	}
+	return denied("%s: add it to permissions.http in the manifest, and ask the operator to add it to OPENSKILL_HTTP_ALLOW, for example %q",
+		what, t.origin.String()+" "+w.method)
+}
+
+var redirects = [...]int{
+	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
+}
+
 // once makes one request. location is not "" where the response is a redirect.
 func (w *walk) once(ctx context.Context, t *target) (resp *Response, location string, err error) {
-	rule := slices.IndexFunc(w.rules, func(r skill.HTTPRule) bool { return r.Permits(w.method, t.origin, t.path) })
+	rule := slices.IndexFunc(w.call.Grants.HTTP, func(r skill.HTTPRule) bool { return r.Permits(w.method, t.origin, t.path) })
 	if rule < 0 {
-		return nil, "", denied("request not allowed: %s %s%.100s: add it to permissions.http in the manifest, and ask the operator to add it to OPENSKILL_HTTP_ALLOW, "+
-			"for example %q", w.method, t.origin, t.path, t.origin.String()+" "+w.method)
+		return nil, "", w.denied(t)
 	}
 	addresses, err := w.c.resolve(ctx, t.origin)
 	if err != nil {
@@ -286,11 +300,8 @@ func (w *walk) once(ctx context.Context, t *target) (resp *Response, location st
 	}
 	defer got.Body.Close()
 	resp = &Response{Status: got.StatusCode, URL: t.String(), Header: make(map[string][]string, len(got.Header))}
-	switch got.StatusCode {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		if location = got.Header.Get("Location"); location != "" {
-			return resp, location, nil
-		}
+	if location = got.Header.Get("Location"); location != "" && !w.manual && slices.Contains(redirects[:], got.StatusCode) {
+		return resp, location, nil
 	}
 	for name, values := range got.Header {
 		resp.Header[strings.ToLower(name)] = values

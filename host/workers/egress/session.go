@@ -21,6 +21,7 @@ type requestHead struct {
 	URL       string            `json:"url"`
 	Headers   map[string]string `json:"headers"`
 	TimeoutMS uint32            `json:"timeout_ms"`
+	Redirect  string            `json:"redirect"` // "", "follow" or "manual"
 }
 
 // responseHead is the first line of what a guest reads; behind it is the body. Error
@@ -39,7 +40,6 @@ type responseError struct {
 
 // For implements [skill.Outgoing]: requests go where call.Grants.HTTP permits.
 func (c *Client) For(call *skill.Call) skill.Fetch {
-	rules := call.Grants.HTTP
 	var mu sync.Mutex // of a guest with one thread; whoever serves it need not know
 	left := c.o.MaxRequests
 	return func(ctx context.Context, request []byte) []byte {
@@ -53,7 +53,7 @@ func (c *Client) For(call *skill.Call) skill.Fetch {
 		r, err := c.read(request)
 		var resp *Response
 		if err == nil {
-			resp, err = c.do(ctx, call.Tenant, rules, r, &left)
+			resp, err = c.do(ctx, call, r, &left)
 		}
 		left = min(left, before-1) // what is refused at once counts too
 		c.note(ctx, call, r, resp, err, time.Since(began))
@@ -110,13 +110,18 @@ func (c *Client) read(request []byte) (*Request, error) {
 	d.DisallowUnknownFields()
 	var h requestHead
 	if err := d.Decode(&h); err != nil {
-		return nil, invalid(`the first line of the request must be one JSON object with method, url, headers and timeout_ms, like {"method": "GET", "url": "https://api.example.com/v1/x"}`)
+		return nil, invalid(`the first line of the request must be one JSON object with method, url, headers, timeout_ms and redirect, like {"method": "GET", "url": "https://api.example.com/v1/x"}`)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, invalid("the first line of the request holds more than one JSON object")
 	}
+	switch h.Redirect {
+	case "", "follow", "manual":
+	default:
+		return nil, invalid(`redirect must be "follow" or "manual"`)
+	}
 	return &Request{
-		Method: h.Method, URL: h.URL, Header: h.Headers, Body: body,
+		Method: h.Method, URL: h.URL, Header: h.Headers, Body: body, Manual: h.Redirect == "manual",
 		Timeout: time.Duration(h.TimeoutMS) * time.Millisecond,
 	}, nil
 }
