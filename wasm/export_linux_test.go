@@ -1,6 +1,9 @@
 package wasm
 
-import "testing"
+import (
+	"testing"
+	"unsafe"
+)
 
 // LowerShareFrom has code of any size shared, for the time of a test.
 func LowerShareFrom(t *testing.T, n int) {
@@ -8,4 +11,9 @@ func LowerShareFrom(t *testing.T, n int) {
 	before := shareFrom
 	shareFrom = n
 	t.Cleanup(func() { shareFrom = before })
+}
+
+// CodeAt is where the machine code of a module begins.
+func (m *Module) CodeAt() uintptr {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(machineCode(m.compiled))))
 }
