@@ -72,6 +72,8 @@ func (s *Store) Install(ctx context.Context, name string, opts *InstallOptions) 
 			return nil, err
 		}
 		changed = true
+	} else if err := s.sweep(r); err != nil {
+		return nil, err
 	}
 	st := s.status(r, nil)
 	st.Default = r == s.recipes[0]
@@ -123,21 +125,30 @@ func (s *Store) lock(ctx context.Context, r *recipe) (unlock func(), err error) 
 	return func() { _ = l.Unlock() }, nil
 }
 
-// work makes a folder beside the runtimes for what is not done yet. Those that a
-// killed installation left go first: the lock says that nobody uses them.
+// work makes a folder beside the runtimes for what is not done yet.
 func (s *Store) work(r *recipe) (string, error) {
-	prefix := ".work-" + r.name + "-"
+	if err := s.sweep(r); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(s.dir, workPrefix(r))
+	return dir, broken(r, err)
+}
+
+func workPrefix(r *recipe) string { return ".work-" + r.name + "-" }
+
+// sweep removes the work folders that a killed installation left: the lock says that nobody
+// uses them.
+func (s *Store) sweep(r *recipe) error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
-		return "", broken(r, err)
+		return broken(r, err)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), prefix) {
+		if strings.HasPrefix(e.Name(), workPrefix(r)) {
 			_ = os.RemoveAll(filepath.Join(s.dir, e.Name())) // it is tried again the next time
 		}
 	}
-	dir, err := os.MkdirTemp(s.dir, prefix)
-	return dir, broken(r, err)
+	return nil
 }
 
 func (s *Store) install(ctx context.Context, r *recipe, o *InstallOptions) error {

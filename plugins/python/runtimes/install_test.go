@@ -199,6 +199,10 @@ func TestInstall(t *testing.T) {
 			if st, err := s.Verify(t.Context(), "one"); err != nil || st.State != Installed {
 				t.Errorf("%+v, %v", st, err)
 			}
+			// An installation that was killed after its rename left this.
+			if err := os.Mkdir(filepath.Join(s.dir, ".work-one-killed"), 0o700); err != nil {
+				t.Fatal(err)
+			}
 			if report, err := s.Install(t.Context(), "one", nil); err != nil || report.Changed {
 				t.Errorf("again: %+v, %v", report, err)
 			}
