@@ -236,7 +236,6 @@ func TestSelftest(t *testing.T) {
 		t.Error(out)
 	}
 	for setting, says := range map[string]string{
-		"--workers=off":    "OPENSKILL_WORKERS is off",
 		"--workers=shared": "OPENSKILL_WORKERS is shared",
 	} {
 		if out := run(exitFailed, "--filter", "protection", setting); !strings.Contains(out, says) {

@@ -139,19 +139,6 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestReplayInProcess is the same without workers.
-func TestReplayInProcess(t *testing.T) {
-	t.Parallel()
-	r := newRecorder(t, "OPENSKILL_WORKERS=off")
-	id := r.call("echo", "--set", "text=hello")
-	if id == "" {
-		t.Skip("echo has no sandboxed form here")
-	}
-	r.again(id, 0)
-	r.env = append(r.env, "OPENSKILL_WORKERS=tenant", "OPENSKILL_RECORD=off") // and what was recorded here replays there
-	r.again(id, 0)
-}
-
 // TestReplayWithoutServer has a skill ask a server that it is granted, and is replayed when
 // that is gone: what it was answered is on the recording, and nothing is sent.
 func TestReplayWithoutServer(t *testing.T) {

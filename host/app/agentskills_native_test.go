@@ -50,16 +50,10 @@ func natives(t *testing.T, flags map[string]string) (h *Host, root string) {
 		}
 	}
 	all := map[string]string{"listen": "127.0.0.1:0", "state": t.TempDir(), "agent-skills": filepath.Join(dir, "own") + string(os.PathListSeparator) + filepath.Join(dir, "other")}
-	if hosttest.UnderRace {
-		all["workers"] = "off"
-	}
 	for k, v := range flags {
 		all[k] = strings.ReplaceAll(v, "DIR", dir)
 	}
-	s, err := config.Load(config.Sources{Dir: t.TempDir(), Flags: all})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := load(t, config.Sources{Dir: t.TempDir(), Flags: all})
 	hosttest.Runtimes(t, "../..", s.StateDir)
 	if h, err = Open(s, nil); err != nil {
 		t.Fatal(err)

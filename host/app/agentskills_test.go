@@ -39,16 +39,10 @@ func withAgentSkill(t *testing.T, flags map[string]string) (*Host, func(script s
 	script := func(text string) { write("scripts/greet.js", text) }
 	script("console.log('hello', scriptArgs[1])")
 	all := map[string]string{"listen": "127.0.0.1:0"}
-	if hosttest.UnderRace {
-		all["workers"] = "off"
-	}
 	for k, v := range flags {
 		all[k] = v
 	}
-	s, err := config.Load(config.Sources{Dir: dir, Flags: all})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := load(t, config.Sources{Dir: dir, Flags: all})
 	hosttest.Runtimes(t, "../..", s.StateDir)
 	h, err := Open(s, nil)
 	if err != nil {

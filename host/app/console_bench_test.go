@@ -34,10 +34,7 @@ func BenchmarkConsole(b *testing.B) {
 			}
 		}
 	}
-	s, err := config.Load(config.Sources{Dir: dir, Flags: map[string]string{"listen": "127.0.0.1:0", "workers": "off"}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := load(b, config.Sources{Dir: dir, Flags: map[string]string{"listen": "127.0.0.1:0", "workers": "off"}})
 	db, err := OpenStore(b.Context(), s, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)

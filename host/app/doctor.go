@@ -121,8 +121,6 @@ func (x *Examination) workers(ctx context.Context, s *config.Settings, d state) 
 	switch {
 	case !hasWorkers:
 		f.OK, f.Detail = false, "this platform has none: skills run in the host's own process"
-	case s.Workers == config.NoWorkers:
-		f.OK, f.Detail = false, "disabled by OPENSKILL_WORKERS: skills run in the host's own process"
 	case s.Workers == config.Shared:
 		f.Detail = "one for all"
 	}

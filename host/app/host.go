@@ -206,7 +206,7 @@ func (h *Host) watchCalls() func(*dispatch.Ended) {
 
 // openRunners makes what executes skills: in worker processes, or here.
 func (h *Host) openRunners(s *config.Settings, d state) error {
-	if s.Workers != config.NoWorkers && hasWorkers {
+	if isolated(s) {
 		if err := h.openWorkers(s, d); err != nil {
 			return err
 		}

@@ -61,16 +61,25 @@ func settings(t *testing.T, flags map[string]string) *config.Settings {
 		}
 	}
 	all := map[string]string{"listen": "127.0.0.1:0"}
-	if hosttest.UnderRace {
-		all["workers"] = "off"
-	}
 	for k, v := range flags {
 		all[k] = v
 	}
-	s, err := config.Load(config.Sources{Dir: dir, Flags: all})
+	return load(t, config.Sources{Dir: dir, Flags: all})
+}
+
+// load loads settings. Workers off, which no source of settings can say, has skills run in this
+// process; so has the race detector, whose processes take seconds to start.
+func load(t testing.TB, from config.Sources) *config.Settings {
+	t.Helper()
+	given, apart := from.Flags["workers"]
+	if given == "off" {
+		delete(from.Flags, "workers")
+	}
+	s, err := config.Load(from)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.InProcess = given == "off" || hosttest.UnderRace && !apart
 	return s
 }
 

@@ -72,14 +72,7 @@ func (m *mixed) pulled(id skill.ID, e manifest.LockEntry) {
 func (m *mixed) settings() *config.Settings {
 	m.t.Helper()
 	flags := map[string]string{"listen": "127.0.0.1:0", "data": filepath.Join(m.dir, "data")}
-	if hosttest.UnderRace {
-		flags["workers"] = "off"
-	}
-	s, err := config.Load(config.Sources{Dir: m.dir, Flags: flags})
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return s
+	return load(m.t, config.Sources{Dir: m.dir, Flags: flags})
 }
 
 func (m *mixed) open() *Host {

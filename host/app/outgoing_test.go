@@ -76,10 +76,7 @@ func TestOutgoing(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				set, err := config.Load(config.Sources{Dir: dir, Flags: map[string]string{"workers": workers}, Environ: []string{"OPENSKILL_HTTP_ALLOW=" + c.allow}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				set := load(t, config.Sources{Dir: dir, Flags: map[string]string{"workers": workers}, Environ: []string{"OPENSKILL_HTTP_ALLOW=" + c.allow}})
 				var said logged
 				h, err := Open(set, &Options{Mode: Watched, Log: slog.New(slog.NewJSONHandler(&said, nil))})
 				if err != nil {

@@ -79,7 +79,7 @@ func TestRefusesStateFolderOfOthers(t *testing.T) {
 
 func TestWarningsNameWeakSettings(t *testing.T) {
 	t.Parallel()
-	for workers, want := range map[string]string{"off": "host's own process", "shared": "one worker process", "tenant": "", "skill": ""} {
+	for workers, want := range map[string]string{"shared": "one worker process", "tenant": "", "skill": ""} {
 		list := Warnings(settings(t, map[string]string{"workers": workers}))
 		switch {
 		case want == "" && len(list) > 0:

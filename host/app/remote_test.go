@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"openskill/host/app/config"
 	"openskill/host/app/hosttest"
 	"openskill/sdk/skill"
 )
@@ -81,7 +80,7 @@ func TestRemoteSkill(t *testing.T) {
 			if hosttest.UnderRace && workers != "off" {
 				t.Skip("a worker of this binary takes seconds to start; what it does not do is the same")
 			}
-			near.Workers = config.Isolation(workers)
+			near.InProcess = workers == "off"
 			h, err := Open(near, nil)
 			if err != nil {
 				t.Fatal(err)

@@ -296,17 +296,15 @@ const (
 func Protections(s *config.Settings) []selftest.Protection {
 	workers := selftest.Protection{Name: "worker processes", On: true, Detail: "a process for each " + string(s.Workers)}
 	switch {
-	case !hasWorkers:
+	case !isolated(s):
 		workers.On, workers.Detail = false, "this platform has none: skills run in the host's own process"
-	case s.Workers == config.NoWorkers:
-		workers.On, workers.Detail = false, "OPENSKILL_WORKERS is off: skills run in the host's own process"
 	case s.Workers == config.Shared:
 		workers.On, workers.Detail = false, "OPENSKILL_WORKERS is shared: tenants share a process"
 	}
 	all := []selftest.Protection{workers}
 	for _, name := range []string{"capabilities", closedNames, "landlock", "seccomp", memoryBound} {
 		one := selftest.Protection{Name: name, On: true}
-		if !hasWorkers || s.Workers == config.NoWorkers {
+		if !isolated(s) {
 			one.On, one.Detail = false, "no worker process to protect"
 		}
 		all = append(all, one)

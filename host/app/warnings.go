@@ -11,12 +11,8 @@ import (
 func Warnings(s *config.Settings) []Finding {
 	var list []Finding
 	warn := func(name, detail string) { list = append(list, Finding{Name: name, Detail: detail}) }
-	switch s.Workers {
-	case config.NoWorkers:
-		warn("OPENSKILL_WORKERS", "skills run in the host's own process: a guest that escapes the sandbox controls the host; set tenant or skill")
-	case config.Shared:
+	if s.Workers == config.Shared {
 		warn("OPENSKILL_WORKERS", "the skills of all tenants share one worker process: a guest that escapes from the sandbox reaches other tenants' calls; set tenant or skill")
-	case config.PerTenant, config.PerSkill:
 	}
 	if s.AgentNative != "" {
 		warn("OPENSKILL_AGENT_SKILLS_NATIVE", "Python scripts of Agent Skills in this folder run on this machine's Python, outside the sandbox: a script can use what the protections of the CLI runner leave open; unset it to run them in the sandbox")

@@ -38,6 +38,9 @@ const (
 // hasWorkers says whether this platform can have worker processes.
 const hasWorkers = runtime.GOOS == "linux" && !interpreted
 
+// isolated says whether skills run in worker processes.
+func isolated(s *config.Settings) bool { return hasWorkers && !s.InProcess }
+
 // Child runs the process of a host that args ask for, if they do: who calls it does
 // so before anything else, and exits with the code.
 func Child(args []string) (code int, is bool) {
@@ -364,7 +367,7 @@ func keyOf(i config.Isolation, uploads string) func(*skill.Call) string {
 		return func(c *skill.Call) string {
 			return catalogue.Folder(c.Tenant) + "\x00" + string(c.SkillID) + "\x00" + c.Digest
 		}
-	case config.PerTenant, config.NoWorkers:
+	case config.PerTenant:
 	}
 	return func(c *skill.Call) string {
 		tenant := catalogue.Folder(c.Tenant) // a name that no two tenants have, whatever is in theirs

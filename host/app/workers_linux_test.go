@@ -49,7 +49,7 @@ func invoke(t *testing.T, h *Host, id skill.ID) *skill.Result {
 	return h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: id, Input: []byte("{}"), TraceID: "t"})
 }
 
-// TestEveryIsolation runs skills under every value of OPENSKILL_WORKERS.
+// TestEveryIsolation runs skills under every value of OPENSKILL_WORKERS, and in the host's process.
 func TestEveryIsolation(t *testing.T) {
 	hosttest.NoRace(t)
 	for _, c := range []struct {

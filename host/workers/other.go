@@ -14,7 +14,7 @@ func newSpawner() *spawner                 { return &spawner{} }
 func (*spawner) start(cmd *exec.Cmd) error { return cmd.Start() }
 func (*spawner) close()                    {}
 
-var errNoChannel = errors.New("worker: worker processes need Linux; set OPENSKILL_WORKERS=off")
+var errNoChannel = errors.New("worker: worker processes need Linux")
 
 type link struct{ conn stream }
 

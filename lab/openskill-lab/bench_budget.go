@@ -120,9 +120,9 @@ func (a *cli) budget(ctx context.Context, s *config.Settings, o *benchOptions, n
 		return nil, err
 	}
 	stops = append(stops, func() { _ = below.Close() }) // the bench ends
-	serve := func(w config.Isolation) (*app.Host, string, error) {
+	serve := func(inProcess bool) (*app.Host, string, error) {
 		own := *s
-		own.Workers = w
+		own.InProcess = inProcess
 		skills, err := c.skills()
 		if err != nil {
 			return nil, "", err
@@ -134,11 +134,11 @@ func (a *cli) budget(ctx context.Context, s *config.Settings, o *benchOptions, n
 		stops = append(stops, stop)
 		return h, addr, nil
 	}
-	here, hereAddr, err := serve(config.NoWorkers)
+	here, hereAddr, err := serve(true)
 	if err != nil {
 		return nil, err
 	}
-	_, apartAddr, err := serve(config.PerTenant)
+	_, apartAddr, err := serve(false)
 	if err != nil {
 		return nil, err
 	}

@@ -40,12 +40,12 @@ func (a *cli) benchWorkers(ctx context.Context, s *config.Settings, o *benchOpti
 	if !asked {
 		return nil, nil
 	}
-	here, err := openFor(s, config.NoWorkers, -1)
+	here, err := openFor(s, true, -1)
 	if err != nil {
 		return nil, err
 	}
 	defer here.Close()
-	there, err := openFor(s, config.PerTenant, 0)
+	there, err := openFor(s, false, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (a *cli) benchWorkers(ctx context.Context, s *config.Settings, o *benchOpti
 // two each time, of which the larger counts, by what it has for itself: that is what
 // one worker more costs, and it does not hang on how many there are.
 func workersHold(ctx context.Context, s *config.Settings, names []string) (rows []measure.Row, err error) {
-	h, err := openFor(s, config.PerTenant, -1)
+	h, err := openFor(s, false, -1)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func workersHold(ctx context.Context, s *config.Settings, names []string) (rows 
 	if err := add(names[1], h, 0); err != nil {
 		return nil, err
 	}
-	with, err := openFor(s, config.PerTenant, len(both))
+	with, err := openFor(s, false, len(both))
 	if err != nil {
 		return nil, err
 	}
@@ -198,10 +198,10 @@ func workersHold(ctx context.Context, s *config.Settings, names []string) (rows 
 	return rows, add(names[2], with, 0)
 }
 
-// openFor opens a host with these settings but for its workers.
-func openFor(s *config.Settings, w config.Isolation, spares int) (*app.Host, error) {
+// openFor opens a host with these settings, in this process or with workers.
+func openFor(s *config.Settings, inProcess bool, spares int) (*app.Host, error) {
 	own := *s
-	own.Workers = w
+	own.InProcess = inProcess
 	if spares == 0 {
 		spares = -1
 	}

@@ -50,7 +50,6 @@ const (
 	PerTenant Isolation = "tenant"
 	PerSkill  Isolation = "skill"
 	Shared    Isolation = "shared"
-	NoWorkers Isolation = "off" // calls run in the host's process
 )
 
 // Approval says when scripts of Agent Skills must be approved.
@@ -149,9 +148,13 @@ type Settings struct {
 	MaxScratchMB uint64 `part:"max" default:"64" min:"1" max:"65536"`
 	MaxBodyKB    uint64 `env:"OPENSKILL_MAX_BODY_KB" default:"1024" flag:"max-body-kb" min:"1" max:"65536" doc:"maximum request body in KiB"`
 
-	Workers        Isolation `env:"OPENSKILL_WORKERS" default:"tenant" flag:"workers" oneof:"tenant skill shared off" doc:"sharing of worker processes: per tenant, per skill, or one for all; off: skills run in the host's own process"`
+	Workers        Isolation `env:"OPENSKILL_WORKERS" default:"tenant" flag:"workers" oneof:"tenant skill shared" doc:"sharing of worker processes: per tenant, per skill, or one for all"`
 	WorkersMax     int       `env:"OPENSKILL_WORKERS_MAX" default:"32" flag:"workers-max" min:"1" max:"4096" doc:"maximum worker processes, shared between tenants; an idle one of the tenant with the most is stopped first"`
 	WorkerMemoryMB uint64    `env:"OPENSKILL_WORKER_MEMORY_MB" default:"2048" flag:"worker-memory-mb" min:"128" max:"1048576" doc:"memory limit of a worker process in MiB; the kernel kills one that exceeds it, where control groups are available"`
+
+	// InProcess has skills run in the host's own process, without worker processes. No source of
+	// settings has it: tests and benchmarks set it.
+	InProcess bool
 
 	ScriptApproval Approval `env:"OPENSKILL_SCRIPT_APPROVAL" default:"never" flag:"script-approval" oneof:"never version call" doc:"approvals required for scripts of Agent Skills: never, once per version of the skill, or for each call"`
 	HTTPAllow      string   `env:"OPENSKILL_HTTP_ALLOW" flag:"http-allow" accepts:"entries separated by semicolons or line ends, like https://api.example.com/v1/ GET,POST; for an upload @tenant/skill before it" reload:"yes" doc:"HTTP requests granted to skills whose manifests ask for them; default: none"`
