@@ -62,7 +62,7 @@ func (s *Server) listAgentSkills(c *fiber.Ctx) error {
 		return err
 	}
 	if s.opt.AgentSkills == nil {
-		return s.json(c, skill.ListOf[skill.AgentSkill](nil, ""), nil)
+		return s.json(c, listOf[skill.AgentSkill](nil, ""), nil)
 	}
 	all, err := s.opt.AgentSkills.List(c.UserContext(), principalOf(c.Context()))
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Server) listAgentSkills(c *fiber.Ctx) error {
 	for _, a := range all[from:to] {
 		list = append(list, listed(a))
 	}
-	return s.json(c, skill.ListOf(list, next), nil)
+	return s.json(c, listOf(list, next), nil)
 }
 
 // listed makes sure that lists are lists.

@@ -37,10 +37,10 @@ func (s *Server) listApprovals(c *fiber.Ctx) error {
 		return invalidField("state", "must be pending, approved, denied, expired or used")
 	}
 	if s.opt.Approvals == nil {
-		return s.json(c, skill.ListOf[approval.Approval](nil, ""), nil)
+		return s.json(c, listOf[approval.Approval](nil, ""), nil)
 	}
 	list, next, err := s.opt.Approvals.ListState(c.UserContext(), principalOf(c.Context()), state, cursor, limit)
-	return s.json(c, skill.ListOf(list, next), err)
+	return s.json(c, listOf(list, next), err)
 }
 
 // getApproval answers GET /approvals/{id}.

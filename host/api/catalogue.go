@@ -43,7 +43,7 @@ func (s *Server) listSkills(c *fiber.Ctx) error {
 		return err
 	}
 	skills, next, err := s.opt.Catalogue.List(viewer, cursor, limit)
-	return s.json(c, skill.ListOf(skills, next), err)
+	return s.json(c, listOf(skills, next), err)
 }
 
 // page reads which page of a list is asked for.
@@ -85,7 +85,7 @@ func (s *Server) listVersions(c *fiber.Ctx) error {
 		return err
 	}
 	versions, err := s.opt.Catalogue.Versions(viewer, id)
-	return s.json(c, skill.ListOf(versions, ""), err)
+	return s.json(c, listOf(versions, ""), err)
 }
 
 // query gives a parameter of the query, "" if it is not there. It must not come

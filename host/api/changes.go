@@ -31,7 +31,7 @@ func (s *Server) listChanges(c *fiber.Ctx) error {
 	if len(list) > most {
 		next = list[most-1].ID
 	}
-	return s.json(c, skill.ListOf(list[:min(len(list), most)], next), nil)
+	return s.json(c, listOf(list[:min(len(list), most)], next), nil)
 }
 
 func changeQuery(c *fiber.Ctx) (q records.ChangeQuery, err error) {

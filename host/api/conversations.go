@@ -7,7 +7,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/agent"
-	"openskill/sdk/skill"
 )
 
 // listConversations answers GET /agent/conversations.
@@ -17,7 +16,7 @@ func (s *Server) listConversations(c *fiber.Ctx) error {
 		return err
 	}
 	list, next, err := s.opt.Chat.List(c.UserContext(), principalOf(c.Context()), cursor, limit)
-	return s.json(c, skill.ListOf(list, next), err)
+	return s.json(c, listOf(list, next), err)
 }
 
 // getConversation answers GET /agent/conversations/{id}.

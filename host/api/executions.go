@@ -110,7 +110,7 @@ func (s *Server) listExecutions(c *fiber.Ctx) error {
 		return err
 	}
 	list, next, err := s.opt.Executions.List(c.UserContext(), principalOf(c.Context()), q)
-	return s.json(c, skill.ListOf(list, next), err)
+	return s.json(c, listOf(list, next), err)
 }
 
 // statuses are those that executions are asked for by.

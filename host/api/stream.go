@@ -46,12 +46,12 @@ func (e *events) hear(what agent.Event) {
 	var data any
 	switch what.Kind { //nolint:exhaustive // see above
 	case agent.EventStart:
-		data = skill.ChatStart{ConversationID: what.Conversation, TraceID: skill.TraceID(what.Trace)}
+		data = chatStart{ConversationID: what.Conversation, TraceID: skill.TraceID(what.Trace)}
 	case agent.EventText:
-		data = skill.ChatText{Text: what.Text}
+		data = chatText{Text: what.Text}
 	case agent.EventToolGo:
 		if t := what.Tool; t != nil {
-			data = skill.ChatToolStart{ID: t.ID, SkillID: t.SkillID, Arguments: t.Arguments}
+			data = chatToolStart{ID: t.ID, SkillID: t.SkillID, Arguments: t.Arguments}
 		}
 	case agent.EventToolEnd:
 		if what.Tool != nil {
@@ -163,4 +163,22 @@ func (e *events) send(b []byte) {
 	}
 	e.to.Flush()
 	e.quiet.Reset(e.alive)
+}
+
+// chatStart is the first event of a turn of the agent.
+type chatStart struct {
+	ConversationID string        `json:"conversation_id"`
+	TraceID        skill.TraceID `json:"trace_id"`
+}
+
+// chatText is the next part of what the model says.
+type chatText struct {
+	Text string `json:"text"`
+}
+
+// chatToolStart is a call that the model makes.
+type chatToolStart struct {
+	Arguments json.RawMessage `json:"arguments"`
+	ID        string          `json:"id"`
+	SkillID   string          `json:"skill_id"`
 }

@@ -225,3 +225,15 @@ func (s *Server) setJSON(ctx *fasthttp.RequestCtx, status int, b []byte) error {
 	ctx.SetContentType(jsonType)
 	return s.setBody(ctx, b)
 }
+
+// listOf makes a page. next is the cursor of the next page, "" on the last one.
+func listOf[T any](data []T, next string) skill.List[T] {
+	l := skill.List[T]{Data: data}
+	if data == nil {
+		l.Data = []T{} // [], not null
+	}
+	if next != "" {
+		l.Next = &next
+	}
+	return l
+}

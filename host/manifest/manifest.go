@@ -11,6 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"openskill/internal/outgoing"
 	"openskill/internal/safeyaml"
 	"openskill/sdk/skill"
 )
@@ -432,7 +433,7 @@ func (p *parser) permissions(n *yaml.Node, m *manifest) {
 		"env": func(n *yaml.Node) {
 			p.eachText(n, "permissions.env", func(line int, s string) {
 				switch {
-				case !skill.ValidEnvName(s):
+				case !outgoing.ValidEnvName(s):
 					p.report(line, "permissions.env: invalid name %s: use letters, digits and _, and no name reserved for runtimes", safeyaml.Quote(s))
 				case slices.Contains(m.permissions.Env, s):
 					p.report(line, "permissions.env names %s twice", s)

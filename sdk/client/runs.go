@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -89,10 +88,7 @@ func ended(e *Execution) (*skill.Result, error) {
 	case r != nil && r.Success && r.Error == nil:
 		return r, nil
 	case r != nil && r.Error != nil:
-		b, _ := json.Marshal(r) // as it came
-		failed := newError(r.Error.Status, r.Error, string(r.TraceID))
-		failed.answer = b
-		return r, failed
+		return r, newError(r.Error.Status, r.Error, string(r.TraceID))
 	case e.Error != nil:
 		return nil, newError(0, e.Error, e.TraceID)
 	}

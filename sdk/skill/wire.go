@@ -14,18 +14,6 @@ type List[T any] struct {
 	Next *string `json:"next"` // the cursor of the next page; nil on the last one
 }
 
-// ListOf makes a page. next is the cursor of the next page, "" on the last one.
-func ListOf[T any](data []T, next string) List[T] {
-	l := List[T]{Data: data}
-	if data == nil {
-		l.Data = []T{} // [], not null
-	}
-	if next != "" {
-		l.Next = &next
-	}
-	return l
-}
-
 // Problem is the answer to a request that failed.
 type Problem struct {
 	Error ResultError `json:"error"`
@@ -96,24 +84,6 @@ type AgentIteration struct {
 	SkillName    string          `json:"skill_name"`
 	Status       string          `json:"status"`
 	TokenUsage   int             `json:"token_usage"`
-}
-
-// ChatStart is the first event of a turn of the agent.
-type ChatStart struct {
-	ConversationID string  `json:"conversation_id"`
-	TraceID        TraceID `json:"trace_id"`
-}
-
-// ChatText is the next part of what the model says.
-type ChatText struct {
-	Text string `json:"text"`
-}
-
-// ChatToolStart is a call that the model makes.
-type ChatToolStart struct {
-	Arguments json.RawMessage `json:"arguments"`
-	ID        string          `json:"id"`
-	SkillID   string          `json:"skill_id"`
 }
 
 // VersionState is what is so of one uploaded version.

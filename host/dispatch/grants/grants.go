@@ -31,6 +31,7 @@ import (
 	"slices"
 	"strings"
 
+	"openskill/internal/outgoing"
 	"openskill/sdk/skill"
 )
 
@@ -76,7 +77,7 @@ func Parse(http, env, data string, lookup func(name string) (value string, ok bo
 		name, value, given := strings.Cut(s, "=")
 		v := variable{strings.TrimSpace(name), strings.TrimSpace(value)}
 		switch {
-		case !skill.ValidEnvName(v.name):
+		case !outgoing.ValidEnvName(v.name):
 			return v, fmt.Errorf("invalid variable name: use letters, digits and _, and no reserved name (OPENSKILL_…, PYTHON…, HOME, TMPDIR)")
 		case !given:
 			if v.value, given = lookup(v.name); !given {
@@ -234,7 +235,7 @@ func (a *Allowed) For(s Skill, asked skill.Permissions) (http []skill.HTTPRule, 
 			if !a.http[i].fits(s) || len(http) == maxRules {
 				continue
 			}
-			rule, ok := want.Meet(a.http[i].what)
+			rule, ok := outgoing.Meet(want, a.http[i].what)
 			same := func(r skill.HTTPRule) bool { return r.String() == rule.String() }
 			if ok && !slices.ContainsFunc(http, same) {
 				http = append(http, rule)

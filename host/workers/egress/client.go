@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"openskill/host/internal/gate"
+	"openskill/internal/outgoing"
 	"openskill/sdk/skill"
 )
 
@@ -278,7 +279,7 @@ var redirects = [...]int{
 
 // once makes one request. location is not "" where the response is a redirect.
 func (w *walk) once(ctx context.Context, t *target) (resp *Response, location string, err error) {
-	rule := slices.IndexFunc(w.call.Grants.HTTP, func(r skill.HTTPRule) bool { return r.Permits(w.method, t.origin, t.path) })
+	rule := slices.IndexFunc(w.call.Grants.HTTP, func(r skill.HTTPRule) bool { return outgoing.Permits(r, w.method, t.origin, t.path) })
 	if rule < 0 {
 		return nil, "", w.denied(t)
 	}

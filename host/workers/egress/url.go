@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 
+	"openskill/internal/outgoing"
 	"openskill/sdk/skill"
 )
 
@@ -47,7 +48,7 @@ func parseTarget(s string) (*target, error) {
 	if _, err := url.PathUnescape(t.path); err != nil {
 		return nil, invalid("the url path has a % without two hexadecimal digits after it")
 	}
-	if skill.HasDotSegments(t.path) {
+	if outgoing.HasDotSegments(t.path) {
 		return nil, invalid("the url path has a . or .. part; write the full path")
 	}
 	return t, nil
