@@ -11,7 +11,6 @@ const gone = "removed in Python 3.13"
 // missingLibrary has the modules of the standard library that no runtime has, and
 // those that newer versions of the language have taken out.
 var missingLibrary = map[string]why{
-	"ssl":         {KindNetwork, "there is no encryption of connections, and there are no connections", "fetch it outside and give it as an argument or on standard input"},
 	"fcntl":       {KindSystem, "files cannot be locked", "leave the lock out: nobody else sees the files"},
 	"pwd":         {KindSystem, "there are no users", "leave it out, or take the value as an argument"},
 	"grp":         {KindSystem, "there are no groups", "leave it out, or take the value as an argument"},
@@ -79,11 +78,14 @@ var packageOf = map[string]string{
 	"playwright": "playwright", "selenium": "selenium", "faiss": "faiss-cpu", "youtube_transcript_api": "youtube-transcript-api",
 }
 
-const noNetwork = "scripts have no network: fetch it outside and give it as an argument or on standard input"
+const (
+	noNetwork = "scripts have HTTP requests alone: fetch it outside and give it as an argument or on standard input"
+	beside    = "unpack its wheel in pure Python beside the script; its requests need granted addresses"
+)
 
 // insteadOf says what to do in the place of common packages.
 var insteadOf = map[string]string{
-	"requests": noNetwork, "httpx": noNetwork, "aiohttp": noNetwork, "urllib3": noNetwork, "websockets": noNetwork,
+	"requests": beside, "httpx": beside, "aiohttp": beside, "urllib3": beside, "websockets": noNetwork,
 	"websocket": noNetwork, "boto3": noNetwork, "botocore": noNetwork, "openai": noNetwork, "anthropic": noNetwork,
 	"google": noNetwork, "googleapiclient": noNetwork, "paramiko": noNetwork, "psycopg2": noNetwork, "pymongo": noNetwork,
 	"redis": noNetwork, "slack_sdk": noNetwork, "playwright": noNetwork, "selenium": noNetwork, "github": noNetwork,

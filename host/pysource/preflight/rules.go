@@ -32,9 +32,17 @@ var (
 		kind: KindThread, severity: CannotRun, call: true,
 		what: "%s needs other processes, and the sandbox has one", instead: "do the work in a loop",
 	}
+	requests = &rule{
+		kind: KindNetwork, severity: MayDiffer, call: true,
+		what: "%s sends HTTP requests, and the sandbox allows only granted addresses", instead: "grant each, as in openskill script … --allow URL",
+	}
+	sockets = &rule{
+		kind: KindNetwork, severity: MayDiffer, call: true,
+		what: "%s: sockets carry HTTP to granted addresses, and nothing else", instead: "connect by HTTP",
+	}
 	network = &rule{
 		kind: KindNetwork, severity: CannotRun, call: true,
-		what: "%s needs a socket, and the sandbox has none", instead: "fetch it outside and give it as an argument or on standard input",
+		what: "%s is not HTTP, or waits for connections: the sandbox has HTTP requests alone", instead: "do it outside, and give the result as an argument or on standard input",
 	}
 	native = &rule{
 		kind: KindNative, severity: CannotRun, call: true,
@@ -155,7 +163,9 @@ var rules = map[string]*rule{
 	"multiprocessing.cpu_count":                      machine,
 	"multiprocessing.freeze_support":                 nil,
 
-	"socket":                          network,
+	"socket":                          sockets,
+	"socket.create_server":            network,
+	"socket.getaddrinfo":              nil,
 	"socket.gethostname":              machine,
 	"socket.getfqdn":                  machine,
 	"socket.timeout":                  nil,
@@ -172,12 +182,12 @@ var rules = map[string]*rule{
 	"socketserver":                    network,
 	"http.server.HTTPServer":          network,
 	"http.server.ThreadingHTTPServer": network,
-	"http.client.HTTPConnection":      network,
-	"http.client.HTTPSConnection":     network,
-	"urllib.request.urlopen":          network,
-	"urllib.request.urlretrieve":      network,
-	"urllib.request.build_opener":     network,
-	"xmlrpc.client.ServerProxy":       network,
+	"http.client.HTTPConnection":      requests,
+	"http.client.HTTPSConnection":     requests,
+	"urllib.request.urlopen":          requests,
+	"urllib.request.urlretrieve":      requests,
+	"urllib.request.build_opener":     requests,
+	"xmlrpc.client.ServerProxy":       requests,
 	"xmlrpc.server":                   network,
 	"wsgiref.simple_server":           network,
 	"ftplib.FTP":                      network,
@@ -188,7 +198,7 @@ var rules = map[string]*rule{
 	"poplib.POP3_SSL":                 network,
 	"smtplib.SMTP":                    network,
 	"smtplib.SMTP_SSL":                network,
-	"asyncio.open_connection":         network,
+	"asyncio.open_connection":         sockets,
 	"asyncio.start_server":            network,
 	"asyncio.open_unix_connection":    network,
 
