@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/app"
+	"openskill/host/app/config"
 	"openskill/host/selftest"
 	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
@@ -31,7 +32,7 @@ fails. The report ends with the measured number of each promise.
 It changes nothing: state and data are temporary, the host listens on a free loopback
 port, and compiled modules of your host are only read. It takes about two minutes of two
 processors. The exit code is 0 if every row passed. The report of a whole run is stored
-in the state folder, for the console.`,
+in the database, for the console.`,
 		Example: `  openskill selftest
   openskill selftest --filter E0 --json
   openskill selftest --filter load --load 1m`,
@@ -70,7 +71,7 @@ in the state folder, for the console.`,
 			report, err := app.SelfTest(cmd.Context(), s, o, log)
 			if err == nil && o.Filter == "" && cmd.Context().Err() == nil {
 				kept := &selftest.Kept{At: time.Now().UTC(), Version: app.Version, Report: *report}
-				if err := selftest.Keep(s.StateDir, kept); err != nil {
+				if err := keepReport(cmd.Context(), s, kept); err != nil {
 					a.say("openskill: cannot store the report for the console: %v", err)
 				}
 			}
@@ -78,6 +79,15 @@ in the state folder, for the console.`,
 		}, len(selftest.Names(o)), asJSON)
 	}
 	return cmd
+}
+
+// keepReport stores a report where the console of a host with these settings reads it.
+func keepReport(ctx context.Context, s *config.Settings, kept *selftest.Kept) error {
+	db, err := app.OpenStore(ctx, s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	return errors.Join(selftest.Keep(ctx, db, kept), db.Close())
 }
 
 // selftest runs and prints.

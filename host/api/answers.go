@@ -75,7 +75,7 @@ func (s *Server) made(ctx *fasthttp.RequestCtx, size int) error {
 func (s *Server) readerOf(ctx *fasthttp.RequestCtx) (tenant string, known bool) {
 	p := principalOf(ctx)
 	if p.ID == "" && s.console != nil {
-		p = s.console.CallerOf(s.base, string(ctx.Host()), string(ctx.Request.Header.Peek(fasthttp.HeaderCookie)))
+		p = s.console.CallerOf(s.base, network(s.clientAddress(ctx)), string(ctx.Host()), string(ctx.Request.Header.Peek(fasthttp.HeaderCookie)))
 	}
 	return p.Tenant, p.ID != ""
 }

@@ -71,7 +71,7 @@ func (s *Server) authorizeForm(ctx *fasthttp.RequestCtx, from *caller) error {
 	if !ctx.IsPost() || s.console == nil || !strings.HasPrefix(from.Path, pathConsole) {
 		return nil
 	}
-	p := s.console.CallerOf(s.base, string(ctx.Host()), string(ctx.Request.Header.Peek(fasthttp.HeaderCookie)))
+	p := s.console.CallerOf(s.base, network(s.clientAddress(ctx)), string(ctx.Host()), string(ctx.Request.Header.Peek(fasthttp.HeaderCookie)))
 	if p.ID == "" {
 		return nil
 	}

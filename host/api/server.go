@@ -61,10 +61,10 @@ type Ask = func(ctx context.Context, p skill.Principal, r *http.Request) (*http.
 // Console is the pages for people, which ask the API. It knows its callers itself.
 type Console interface {
 	http.Handler
-	// CallerOf says whose session a request is of, by its Host and Cookie; the zero value:
-	// nobody's. It is asked before the body of a form is read, of which little is taken from
+	// CallerOf says whose session a request from a network is of, by its Host and Cookie; the
+	// zero value: nobody's. It is asked before the body of a form is read, of which little is taken from
 	// callers that are not known.
-	CallerOf(ctx context.Context, host, cookie string) skill.Principal
+	CallerOf(ctx context.Context, from, host, cookie string) skill.Principal
 }
 
 // Options configure a [Server]. Zero never means "unlimited".

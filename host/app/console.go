@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -45,17 +44,11 @@ func (h *Host) openLately() error {
 // console makes the console of an edge.
 func (h *Host) console(o *api.Options) func(api.Ask) (api.Console, error) {
 	out := console.Options{
-		Operator: skill.Local(), Recent: h.lately.window, Tail: h.lately.tail,
-		Settings: h.shownSettings, SelfTest: h.shownSelfTest, Chain: h.chain, Reads: o.Reads, Origins: o.Origins, Version: Version, Logger: h.log,
-		Workers: func() (console.Workers, bool) {
-			s, ok := h.Workers()
-			return console.Workers{Live: s.Live, Busy: s.Busy, Spares: s.Spares, Starts: s.Starts, Crashes: s.Crashes}, ok
-		},
+		DB: h.kept.db, Callers: h.kept.callers, Operator: skill.Local(), Recent: h.lately.window, Tail: h.lately.tail,
+		Settings: h.shownSettings, Workers: h.Workers, Chain: h.chain, Reads: o.Reads, Origins: o.Origins, Version: Version, Logger: h.log,
+		Now: h.kept.log.DatabaseTime,
 	}
-	if callers := h.kept.callers; callers != nil {
-		out.Authenticate = func(ctx context.Context, credential string) (skill.Principal, error) {
-			return callers.Authenticate(ctx, identity.Credentials{Authorization: []string{"Bearer " + credential}})
-		}
+	if out.Callers != nil {
 		out.Keys = func(by skill.Principal) *identity.Keys { return ManageKeys(h.kept.db, by) }
 		out.Provider, out.PublicURL = h.provider(), h.settings.PublicURL()
 	}
@@ -83,26 +76,4 @@ func (h *Host) shownSettings() []console.Setting {
 		out = append(out, console.Setting{Name: v.Env, Value: v.Value, From: string(from), Doc: v.Doc, Secret: v.Secret && v.Value != "", Warning: warnings[v.Env]})
 	}
 	return out
-}
-
-// shownSelfTest is the last report of a self-test, with the rows that somebody must look at.
-func (h *Host) shownSelfTest() (*console.SelfTest, error) {
-	k, err := selftest.Last(h.settings.StateDir)
-	if k == nil || err != nil {
-		return nil, err
-	}
-	out := &console.SelfTest{At: k.At, Version: k.Version, Passed: k.Passed, Failed: k.Failed, Skipped: k.Skipped}
-	for _, r := range k.Promises {
-		out.Promises = append(out.Promises, shownRow(r))
-	}
-	for _, r := range k.Rows {
-		if r.Verdict != selftest.Pass {
-			out.Rows = append(out.Rows, shownRow(r))
-		}
-	}
-	return out, nil
-}
-
-func shownRow(r selftest.Row) console.TestRow {
-	return console.TestRow{Promise: r.Promise, Case: r.Case, Limit: r.Limit, Happened: r.Happened, Verdict: string(r.Verdict), Problems: r.Problems}
 }

@@ -59,9 +59,9 @@ func (v *view) decideApproval() error {
 	}
 	var a approvalRow
 	if err := v.ask("POST", "/approvals/"+url.PathEscape(id)+":"+word, nil, nil, &a); err != nil {
-		v.s.leave(false, messageOf(err))
+		v.leave(false, messageOf(err))
 	} else {
-		v.s.leave(true, a.Script+" of "+a.Skill+": "+a.State+".")
+		v.leave(true, a.Script+" of "+a.Skill+": "+a.State+".")
 	}
 	return v.redirect("/approvals")
 }

@@ -89,7 +89,7 @@ func (v *view) say() error {
 		StopReason   string `json:"stop_reason"`
 	}
 	if err := v.ask("POST", "/agent/chat", nil, v.message(false), &a); err != nil {
-		v.s.leave(false, messageOf(err))
+		v.leave(false, messageOf(err))
 		if id := v.r.PostForm.Get("conversation_id"); id != "" {
 			http.Redirect(v.w, v.r, string(link("chat", id)), http.StatusSeeOther)
 			return nil
@@ -97,7 +97,7 @@ func (v *view) say() error {
 		return v.redirect("/chat")
 	}
 	if a.StopReason != "completed" {
-		v.s.leave(false, "The turn ended before an answer: "+a.StopReason+".")
+		v.leave(false, "The turn ended before an answer: "+a.StopReason+".")
 	}
 	http.Redirect(v.w, v.r, string(link("chat", a.Conversation)), http.StatusSeeOther)
 	return nil
@@ -190,7 +190,7 @@ func (v *view) approveCall() error {
 	f := v.r.PostForm
 	body := map[string]any{"approve": f.Get("approve") == "yes", "approval_id": f.Get("approval_id"), "stream": false}
 	if err := v.ask("POST", "/agent/conversations/"+url.PathEscape(id)+":approve", nil, body, nil); err != nil {
-		v.s.leave(false, messageOf(err))
+		v.leave(false, messageOf(err))
 	}
 	http.Redirect(v.w, v.r, string(link("chat", id)), http.StatusSeeOther)
 	return nil
@@ -198,9 +198,9 @@ func (v *view) approveCall() error {
 
 func (v *view) forget() error {
 	if err := v.ask("DELETE", pathOf("agent", "conversations", v.r.PathValue("id")), nil, nil, nil); err != nil {
-		v.s.leave(false, messageOf(err))
+		v.leave(false, messageOf(err))
 	} else {
-		v.s.leave(true, "Conversation deleted. The records of its calls remain.")
+		v.leave(true, "Conversation deleted. The records of its calls remain.")
 	}
 	return v.redirect("/chat")
 }

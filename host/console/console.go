@@ -17,6 +17,8 @@ import (
 	"openskill/host/internal/gate"
 	"openskill/host/internal/origin"
 	"openskill/host/records"
+	"openskill/host/store"
+	"openskill/host/workers"
 	"openskill/sdk/skill"
 )
 
@@ -24,19 +26,19 @@ import (
 type Options struct {
 	// API answers requests of the HTTP API as a principal; required.
 	API func(ctx context.Context, p skill.Principal, r *http.Request) (*http.Response, error)
-	// Authenticate says whose a credential is, an API key or a JWT; it is asked again for each
+	DB  *store.DB // has the sessions and the last self-test; required
+	// Callers says whose a credential is, an API key or a JWT; it is asked again for each
 	// request of a session. nil: nobody is asked, and all who reach the host are Operator.
-	Authenticate func(ctx context.Context, credential string) (skill.Principal, error)
-	Operator     skill.Principal // who calls where Authenticate is nil
-	Provider     Provider        // where people sign in too; it needs Authenticate
-	PublicURL    string          // where browsers reach the host; for Provider
+	Callers   *identity.Authenticator
+	Operator  skill.Principal // who calls where Callers is nil
+	Provider  Provider        // where people sign in too; it needs Callers
+	PublicURL string          // where browsers reach the host; for Provider
 
 	Recent   *records.Window // figures of the last hour
 	Tail     *records.Tail   // the calls that end now
-	Workers  func() (Workers, bool)
+	Workers  func() (workers.Stats, bool)
 	Keys     func(by skill.Principal) *identity.Keys // as that one changes them, on record
 	Settings func() []Setting
-	SelfTest func() (*SelfTest, error) // the last one; nil: there was none
 	Chain    func(ctx context.Context, tenant string) (*ChainState, error)
 	Reads    *gate.Gate // long answers are read in turns of tenants; nil: at once
 
@@ -45,17 +47,7 @@ type Options struct {
 	Origins origin.Own
 	Version string
 	Logger  *slog.Logger     // nil: silent
-	Now     func() time.Time // nil: the system's clock
-
-	Idle, Life   time.Duration // of a session; 0: an hour without a request, 12 hours in all
-	Sessions     int           // in all, a quarter of them of one tenant; 0: 1024
-	SessionsEach int           // of one principal; 0: 16
-}
-
-// Workers is what is known of the processes in which skills run.
-type Workers struct {
-	Live, Busy, Spares int
-	Starts, Crashes    uint64
+	Now     func() time.Time // that hosts with this database share; nil: the system's clock
 }
 
 // Console answers /console and what is below it. It is safe for concurrent use.
@@ -74,8 +66,8 @@ const base = "/console"
 
 // New makes a console.
 func New(o Options) (*Console, error) {
-	if o.API == nil || o.Authenticate == nil && o.Operator.ID == "" {
-		return nil, errors.New("console.New: Options.API, and Authenticate or Operator, are required")
+	if o.API == nil || o.DB == nil || o.Callers == nil && o.Operator.ID == "" {
+		return nil, errors.New("console.New: Options.API and DB, and Callers or Operator, are required")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -203,15 +195,17 @@ func (c *Console) page(h func(*view) error) http.HandlerFunc {
 // enter finds out who asks, by the cookie; whoever is not known is shown the way to the
 // sign-in page, and has no view. The context of the request ends with the session, until leave.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request) (v *view, leave func()) {
-	s, err := c.known(r.Context(), r)
-	if s == nil && err == nil && c.o.Authenticate == nil {
-		s = c.begin(w, r, "", &c.o.Operator)
+	network, _ := networks(r)
+	s, p, err := c.known(r.Context(), network, r)
+	if s == nil && err == nil && c.o.Callers == nil {
+		p = c.o.Operator
+		s, err = c.begin(w, r, "", &p)
 	}
 	switch {
 	case err != nil:
 		c.plain(w, r, http.StatusServiceUnavailable, "Authentication is unavailable: "+messageOf(err))
 	case s != nil:
-		v = &view{Console: c, w: w, s: s.session, p: s.principal}
+		v = &view{Console: c, w: w, s: s, p: p}
 		ctx, stop := identity.Start(r.Context(), v.stillGood)
 		v.r = r.WithContext(ctx)
 		return v, stop
@@ -257,8 +251,8 @@ type note struct {
 
 func (v *view) frame(section, title string) *frame {
 	return &frame{
-		Title: title, Section: section, Who: visible(v.p.ID, 80), Name: visible(cmp.Or(v.p.Name, v.p.ID), 80), Open: v.o.Authenticate == nil, CSRF: v.s.csrf,
-		Version: v.o.Version, Host: visible(v.r.Host, 80), Links: v.links(), file: v.fileURL, Note: v.s.takeNote(),
+		Title: title, Section: section, Who: visible(v.p.ID, 80), Name: visible(cmp.Or(v.p.Name, v.p.ID), 80), Open: v.o.Callers == nil, CSRF: v.s.csrf(),
+		Version: v.o.Version, Host: visible(v.r.Host, 80), Links: v.links(), file: v.fileURL, Note: v.takeNote(),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,20 +18,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
+
+	"openskill/host/identity"
 	"openskill/host/records"
+	"openskill/host/selftest"
+	"openskill/host/store"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
-// fake is a host behind a console: answers of its API by method and path, and keys.
+// fake is a host behind a console: answers of its API by method and path, and callers.
 type fake struct {
 	*Console
-	now time.Time
+	db    *store.DB
+	keys  *identity.Keys
+	shown map[string]string // what callers show, by their names
+	who   map[string]string // their names, by the ids of their principals
 
 	mu      sync.Mutex
-	keys    map[string]skill.Principal
+	now     time.Time
 	answers map[string]string // "GET /skills" to a body, with a status before it if it is not 200
 	asked   []string          // requests of the API: who, method, path and query, body
-	down    bool              // nobody can be looked up
+	down    bool              // no key can be looked up
 }
 
 func (f *fake) api(_ context.Context, p skill.Principal, r *http.Request) (*http.Response, error) {
@@ -44,7 +54,7 @@ func (f *fake) api(_ context.Context, p skill.Principal, r *http.Request) (*http
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked = append(f.asked, p.ID+" "+r.Method+" "+r.URL.RequestURI()+" "+body)
+	f.asked = append(f.asked, f.who[p.ID]+" "+r.Method+" "+r.URL.RequestURI()+" "+body)
 	text, ok := f.answers[r.Method+" "+r.URL.Path]
 	status := 200
 	if !ok {
@@ -55,44 +65,116 @@ func (f *fake) api(_ context.Context, p skill.Principal, r *http.Request) (*http
 	return &http.Response{StatusCode: status, Header: http.Header{}, ContentLength: int64(len(text)), Body: io.NopCloser(strings.NewReader(text))}, nil
 }
 
-// open makes a console whose keys are "operator" with all scopes and "reader" of tenant acme
-// with those to read.
+// stalling are keys that cannot be looked up when the test says so.
+type stalling struct {
+	identity.KeyStore
+	f *fake
+}
+
+func (s stalling) Changes(ctx context.Context, after uint64, most int) ([]string, uint64, error) {
+	s.f.mu.Lock()
+	down := s.f.down
+	s.f.mu.Unlock()
+	if down {
+		return nil, 0, errors.New("the database is down")
+	}
+	return s.KeyStore.Changes(ctx, after, most)
+}
+
+const jwtSecret = "a secret of a test, of 32 bytes or more"
+
+// open makes a console whose callers are "operator" with all scopes, "reader" of tenant acme with
+// those to read, "other" of tenant globex, and "nothing" without a scope for a page.
 func open(t testing.TB, change func(*Options)) *fake {
 	t.Helper()
+	return openOn(t, storetest.SQLite(t), change)
+}
+
+func openOn(t testing.TB, db *store.DB, change func(*Options)) *fake {
+	t.Helper()
 	f := &fake{
-		now: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC), answers: map[string]string{},
-		keys: map[string]skill.Principal{
-			"operator": {ID: "key:operator", Type: skill.Agent, Tenant: "acme", Scopes: skill.Scopes()},
-			"reader":   {ID: "key:reader", Type: skill.Agent, Tenant: "acme", Scopes: []string{skill.ScopeRead, skill.ScopeExecutions}},
-			"other":    {ID: "key:other", Type: skill.Agent, Tenant: "globex", Scopes: []string{skill.ScopeRead, skill.ScopeAllExecutions}},
-			"nothing":  {ID: "key:nothing", Type: skill.Agent, Tenant: "acme"},
-		},
+		now: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC), answers: map[string]string{}, db: db,
+		shown: map[string]string{}, who: map[string]string{}, keys: identity.NewKeys(identity.NewKeyStore(db)),
 	}
+	now := func() time.Time { f.mu.Lock(); defer f.mu.Unlock(); return f.now }
+	callers, err := identity.New(identity.Options{Keys: stalling{identity.NewKeyStore(db), f}, Secret: jwtSecret, Log: slog.New(slog.DiscardHandler), Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = callers.Close() }) // it notes when keys were used
+	f.addKey(t, "operator", "acme", skill.Scopes()...)
+	f.addKey(t, "reader", "acme", skill.ScopeRead, skill.ScopeExecutions)
+	f.addKey(t, "other", "globex", skill.ScopeRead, skill.ScopeAllExecutions)
+	f.addKey(t, "nothing", "acme", skill.ScopeMetrics)
 	o := Options{
-		API: f.api, Recent: records.NewWindow(records.WindowOptions{}), Tail: records.NewTail(false), Version: "0.1.0",
-		Now: func() time.Time { f.mu.Lock(); defer f.mu.Unlock(); return f.now },
-		Authenticate: func(_ context.Context, credential string) (skill.Principal, error) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if f.down {
-				return skill.Principal{}, &skill.Error{Code: skill.AuditUnavailable, Message: "the keys cannot be reached now"}
-			}
-			p, ok := f.keys[credential]
-			if !ok {
-				return p, &skill.Error{Code: skill.Unauthorized, Message: "no"}
-			}
-			return p, nil
-		},
+		API: f.api, DB: db, Callers: callers, Recent: records.NewWindow(records.WindowOptions{}), Tail: records.NewTail(false), Version: "0.1.0", Now: now,
 	}
 	if change != nil {
 		change(&o)
 	}
-	c, err := New(o)
+	if f.Console, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// addKey makes an API key.
+func (f *fake) addKey(t testing.TB, name, tenant string, scopes ...string) {
+	t.Helper()
+	_, text, err := f.keys.Create(t.Context(), identity.NewKey{Name: name, Tenant: tenant, Scopes: scopes, Life: identity.Never, By: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Console = c
-	return f
+	f.shown[name] = text
+	f.who[f.principal(name)] = "key:" + name
+}
+
+// tokenLife is less than a session may be idle.
+const tokenLife = 30 * time.Minute
+
+// addToken makes a JWT of a person.
+func (f *fake) addToken(t testing.TB, name, subject, tenant string, scopes ...string) {
+	t.Helper()
+	claims := jwt.MapClaims{"sub": subject, "tenant": tenant, "scope": strings.Join(scopes, " "), "exp": f.now.Add(tokenLife).Unix(), "jti": name}
+	text, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString([]byte(jwtSecret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.shown[name], f.who[subject] = text, subject
+}
+
+// id is that of a key.
+func (f *fake) id(name string) string {
+	id, _ := identity.ParseKeyID(f.shown[name])
+	return id
+}
+
+// principal is the id of a key's principal.
+func (f *fake) principal(name string) string { return "key:" + f.id(name) }
+
+// revoke ends a key, as its host learns within a second.
+func (f *fake) revoke(t testing.TB, name string) {
+	t.Helper()
+	if _, err := f.keys.Revoke(t.Context(), f.id(name)); err != nil {
+		t.Fatal(err)
+	}
+	f.pass(time.Second)
+}
+
+// pass has time go by.
+func (f *fake) pass(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = f.now.Add(d)
+}
+
+// signed is the number of sessions.
+func (f *fake) signed(t testing.TB) (n int) {
+	t.Helper()
+	if err := f.db.Read.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM console_sessions").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // visitor is a browser without scripts.
@@ -148,11 +230,11 @@ func (v *visitor) post(t testing.TB, path string, pairs ...string) *httptest.Res
 	return v.do(t, "POST", path, "application/x-www-form-urlencoded", form.Encode())
 }
 
-// signedIn is a visitor with a key, who has seen a page.
-func (f *fake) signedIn(t testing.TB, key string) *visitor {
+// signedIn is a visitor who shows what a caller shows, and has seen a page.
+func (f *fake) signedIn(t testing.TB, name string) *visitor {
 	t.Helper()
 	v := &visitor{f: f}
-	if w := v.post(t, "/console/signin", "credential", key); w.Code != 303 || v.cookie == nil {
+	if w := v.post(t, "/console/signin", "credential", f.shown[name]); w.Code != 303 || v.cookie == nil {
 		t.Fatalf("signing in: %d %s", w.Code, w.Body)
 	}
 	v.get(t, "/console/nothing-here")
@@ -183,7 +265,7 @@ func TestForms(t *testing.T) {
 		if w := v.post(t, "/console/skills/echo/disable"); w.Code != 403 {
 			t.Errorf("%s: %d", header, w.Code)
 		}
-		if w := (&visitor{f: f, header: v.header}).post(t, "/console/signin", "credential", "operator"); w.Code != 403 {
+		if w := (&visitor{f: f, header: v.header}).post(t, "/console/signin", "credential", f.shown["operator"]); w.Code != 403 {
 			t.Errorf("signing in by %s: %d", header, w.Code)
 		}
 	}
@@ -198,7 +280,7 @@ func TestForms(t *testing.T) {
 		t.Errorf("what came of it is not said: %s", w.Body)
 	}
 	for _, path := range []string{"/console/skills/echo/disable", "/console/signout"} {
-		if w := v.get(t, path); w.Code == 303 && strings.Contains(w.Header().Get("Location"), "signin") || len(f.sessions.all) != 2 {
+		if w := v.get(t, path); w.Code == 303 && strings.Contains(w.Header().Get("Location"), "signin") || f.signed(t) != 2 {
 			t.Errorf("GET %s does something: %d", path, w.Code)
 		}
 	}
@@ -330,7 +412,7 @@ func TestOverviewShowsUsage(t *testing.T) {
 
 // Where nobody is asked who they are, pages say so, and forms need their token all the same.
 func TestOpenHost(t *testing.T) {
-	f := open(t, func(o *Options) { o.Authenticate, o.Operator = nil, skill.Local() })
+	f := open(t, func(o *Options) { o.Callers, o.Operator = nil, skill.Local() })
 	f.answers["GET /skills"] = `{"data":[],"next":null}`
 	v := &visitor{f: f}
 	if w := v.get(t, "/console/skills"); w.Code != 200 || !strings.Contains(w.Body.String(), "Authentication is off") || v.cookie == nil {
@@ -378,11 +460,9 @@ func TestLive(t *testing.T) {
 	t.Cleanup(srv.Close)
 	for _, how := range []string{"signs out", "is revoked", "loses a scope", "leaves"} {
 		t.Run(how, func(t *testing.T) {
-			f.mu.Lock()
-			f.keys["viewer"] = skill.Principal{ID: "key:viewer", Type: skill.Agent, Tenant: "acme", Scopes: []string{skill.ScopeRead, skill.ScopeAllExecutions}}
-			f.mu.Unlock()
+			f.addKey(t, "viewer", "acme", skill.ScopeRead, skill.ScopeAllExecutions)
 			v := &visitor{f: f, host: strings.TrimPrefix(srv.URL, "http://")}
-			v.post(t, "/console/signin", "credential", "viewer")
+			v.post(t, "/console/signin", "credential", f.shown["viewer"])
 			v.get(t, "/console/x")
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -418,17 +498,16 @@ func TestLive(t *testing.T) {
 			if text := string(got); strings.Contains(text, "theirs") || strings.Contains(text, "<script>") || !strings.Contains(text, "&lt;script&gt;‹U+202E›") {
 				t.Errorf("shown: %s", text)
 			}
-			f.mu.Lock()
 			switch how {
 			case "is revoked":
-				delete(f.keys, "viewer")
+				f.revoke(t, "viewer")
 			case "loses a scope":
-				p := f.keys["viewer"]
-				p.Scopes = []string{skill.ScopeRead}
-				f.keys["viewer"] = p
-			}
-			f.mu.Unlock()
-			switch how {
+				for _, statement := range []string{"UPDATE api_key_changes SET revision = revision + 1", "UPDATE api_keys SET scopes = 'skills:read', revision = (SELECT revision FROM api_key_changes) WHERE id = '" + f.id("viewer") + "'"} {
+					if _, err := f.db.Exec(t.Context(), statement); err != nil {
+						t.Fatal(err)
+					}
+				}
+				f.pass(time.Second)
 			case "signs out":
 				v.post(t, "/console/signout")
 			case "leaves":
@@ -484,37 +563,37 @@ func TestChatStream(t *testing.T) {
 // The settings show what came of the last self-test, that there was none, or that it cannot
 // be read.
 func TestSelfTestOnSettings(t *testing.T) {
-	var last *SelfTest
-	var fails error
-	f := open(t, func(o *Options) {
-		o.SelfTest = func() (*SelfTest, error) { return last, fails }
-		o.Version = "1.2.3"
-	})
+	f := open(t, func(o *Options) { o.Version = "1.2.3" })
 	v := f.signedIn(t, "operator")
-	row := func(n int, name, verdict string) TestRow {
-		return TestRow{Promise: n, Case: name, Limit: "a limit", Happened: "it went on", Verdict: verdict, Problems: []string{"for 3 s"}}
+	row := func(n int, name string, verdict selftest.Verdict) selftest.Row {
+		return selftest.Row{Promise: n, Case: name, Limit: "a limit", Happened: "it went on", Verdict: verdict, Problems: []string{"for 3 s"}}
 	}
 	for _, c := range []struct {
 		name string
-		last *SelfTest
-		err  error
+		last *selftest.Kept // nil: nothing is stored
 		want []string
 		not  string
 	}{
-		{"none", nil, nil, []string{"Not run yet"}, "left out"},
-		{"unread", nil, errors.New("cut off at /a/path"), []string{"Cannot read the report"}, "/a/path"},
+		{"none", nil, []string{"Not run yet"}, "left out"},
 		{
-			"passed", &SelfTest{Version: "1.2.3", Passed: 7, Promises: []TestRow{row(2, "every run ends", "pass")}}, nil,
+			"passed", &selftest.Kept{Version: "1.2.3", Report: selftest.Report{Passed: 7, Promises: []selftest.Row{row(2, "every run ends", selftest.Pass)}, Rows: []selftest.Row{row(0, "a row that passed", selftest.Pass)}}},
 			[]string{"7 passed, 0 failed, 0 skipped", "every run ends", "it went on; for 3 s"},
-			"while this host is",
+			"a row that passed",
 		},
 		{
-			"failed", &SelfTest{Version: "1.2.2", Passed: 6, Failed: 1, Rows: []TestRow{row(0, "memory is bounded", "fail")}}, nil,
+			"failed", &selftest.Kept{Version: "1.2.2", Report: selftest.Report{Passed: 6, Failed: 1, Rows: []selftest.Row{row(0, "memory is bounded", selftest.Fail)}}},
 			[]string{"6 passed, 1 failed", "memory is bounded", "by version 1.2.2, while this host is 1.2.3", "badge bad"},
 			"None was run",
 		},
+		{"unread", nil, []string{"Cannot read the report"}, "cut off"},
 	} {
-		last, fails = c.last, c.err
+		if c.last != nil {
+			if err := selftest.Keep(t.Context(), f.db, c.last); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := f.db.Exec(t.Context(), "UPDATE selftest SET report = 'cut off'"); err != nil {
+			t.Fatal(err)
+		}
 		body := v.get(t, "/console/settings").Body.String()
 		body = strings.Join(strings.Fields(body), " ")
 		for _, want := range c.want {
@@ -540,9 +619,7 @@ func TestDecisionsOffered(t *testing.T) {
 		skill.ScopeInvoke:  "",
 		skill.ScopeMetrics: "",
 	} {
-		f.mu.Lock()
-		f.keys["one"] = skill.Principal{ID: "key:one", Type: skill.Agent, Tenant: "acme", Scopes: []string{skill.ScopeRead, scope}}
-		f.mu.Unlock()
+		f.addKey(t, "one", "acme", append([]string{skill.ScopeRead}, strings.Fields(scope)...)...)
 		body := f.signedIn(t, "one").get(t, "/console/skills/up").Body.String()
 		for action := range decisions {
 			if offered := strings.Contains(body, `action="/console/skills/up/`+action+`"`); offered != strings.Contains(want, action) {

@@ -207,7 +207,7 @@ func (v *view) replay() error {
 	}
 	r := &replayReport{}
 	if err := v.ask("POST", "/executions/"+d.ID+":replay", nil, nil, r); err != nil {
-		v.s.leave(false, messageOf(err))
+		v.leave(false, messageOf(err))
 		return v.redirect("/executions/" + d.ID)
 	}
 	d.Replay = r
@@ -217,9 +217,9 @@ func (v *view) replay() error {
 func (v *view) endExecution() error {
 	id := v.r.PathValue("id")
 	if err := v.ask("DELETE", pathOf("executions", id), nil, nil, nil); err != nil {
-		v.s.leave(false, messageOf(err))
+		v.leave(false, messageOf(err))
 	} else {
-		v.s.leave(true, "Ending the execution.")
+		v.leave(true, "Ending the execution.")
 	}
 	http.Redirect(v.w, v.r, string(link("executions", id)), http.StatusSeeOther)
 	return nil

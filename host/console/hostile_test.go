@@ -16,7 +16,7 @@ import (
 
 	"openskill/host/identity"
 	"openskill/host/records"
-	"openskill/host/store/storetest"
+	"openskill/host/selftest"
 	"openskill/sdk/skill"
 )
 
@@ -181,14 +181,14 @@ func TestHostileTextOfTheHost(t *testing.T) {
 		o.Chain = func(_ context.Context, _ string) (*ChainState, error) {
 			return &ChainState{Tenant: hostile, Faults: []string{hostile}, Found: 2}, nil
 		}
-		keys := identity.NewKeyStore(storetest.SQLite(t))
+		keys := identity.NewKeyStore(o.DB)
 		if err := keys.Create(t.Context(), &identity.Key{ID: "abc", Name: hostile, Tenant: hostile, Scopes: []string{hostile}, CreatedBy: hostile, CreatedAt: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		o.Keys = func(skill.Principal) *identity.Keys { return identity.NewKeys(keys) }
-		row := TestRow{Case: hostile, Limit: hostile, Happened: hostile, Verdict: hostile, Problems: []string{hostile}}
-		o.SelfTest = func() (*SelfTest, error) {
-			return &SelfTest{Version: hostile, Promises: []TestRow{row}, Rows: []TestRow{row}}, nil
+		row := selftest.Row{Case: hostile, Limit: hostile, Happened: hostile, Verdict: hostile, Problems: []string{hostile}}
+		if err := selftest.Keep(t.Context(), o.DB, &selftest.Kept{Version: hostile, Report: selftest.Report{Promises: []selftest.Row{row}, Rows: []selftest.Row{row}}}); err != nil {
+			t.Fatal(err)
 		}
 	})
 	f.answers["GET /executions"] = `{"data":[],"next":null}`

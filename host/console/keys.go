@@ -84,16 +84,16 @@ func (v *view) changeKey() error {
 	switch v.r.PathValue("word") {
 	case "revoke":
 		if k, err := v.o.Keys(v.p).Revoke(v.r.Context(), id); err != nil {
-			v.s.leave(false, messageOf(err))
+			v.leave(false, messageOf(err))
 		} else {
-			v.s.leave(true, "The key "+k.Name+" is revoked. It stops working within a second.")
+			v.leave(true, "The key "+k.Name+" is revoked. It stops working within a second.")
 		}
 		return v.redirect("/keys")
 	case "rotate":
 		d := &keysData{Days: "365"}
 		var err error
 		if d.Of, d.Text, err = v.o.Keys(v.p).Rotate(v.r.Context(), id, 24*time.Hour); err != nil {
-			v.s.leave(false, messageOf(err))
+			v.leave(false, messageOf(err))
 			return v.redirect("/keys")
 		}
 		if err := v.loadKeys(d); err != nil {

@@ -863,7 +863,7 @@ func signInView(f *frame, next, problem, provider string, start templ.SafeURL) t
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 72, "\"> <label for=\"credential\">API key or JWT</label> <input id=\"credential\" name=\"credential\" type=\"password\" autocomplete=\"current-password\" required autofocus spellcheck=\"false\" aria-describedby=\"how\"><p class=\"help\" id=\"how\">Your key is kept in server memory until you sign out; it is never stored in a cookie.</p><button type=\"submit\">Sign in</button></form></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 72, "\"> <label for=\"credential\">API key or JWT</label> <input id=\"credential\" name=\"credential\" type=\"password\" autocomplete=\"current-password\" required autofocus spellcheck=\"false\" aria-describedby=\"how\"><p class=\"help\" id=\"how\">Until you sign out, this server keeps a hash of your key, or your encrypted JWT. No cookie has either.</p><button type=\"submit\">Sign in</button></form></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

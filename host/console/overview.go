@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"openskill/host/records"
+	"openskill/host/workers"
 	"openskill/sdk/skill"
 )
 
@@ -16,7 +17,7 @@ type overviewData struct {
 	records.Figures
 	Tenant  string // "" of all
 	Tenants []string
-	Workers *Workers
+	Workers *workers.Stats
 	Usage   *skill.TenantUsage // of Tenant; nil: not shown
 	NoUsage string             // why
 	Missing bool               // there are no figures

@@ -85,7 +85,7 @@ func (c *Console) endSignIn(w http.ResponseWriter, r *http.Request) {
 		if token == "" || len(token) > mostCredential || strings.ContainsAny(token, " \t\r\n") {
 			continue
 		}
-		p, err := c.o.Authenticate(r.Context(), token)
+		p, err := c.authenticate(r.Context(), token)
 		switch {
 		case err != nil && skill.CodeOf(err) != skill.Unauthorized:
 			c.showSignIn(w, r, http.StatusServiceUnavailable, next, messageOf(err))
@@ -93,7 +93,10 @@ func (c *Console) endSignIn(w http.ResponseWriter, r *http.Request) {
 		case err != nil, p.Type != skill.Human, p.ID != subject: // a key, say, or a token of somebody else
 			continue
 		}
-		c.begin(w, r, token, &p)
+		if _, err := c.begin(w, r, token, &p); err != nil {
+			c.showSignIn(w, r, http.StatusServiceUnavailable, next, messageOf(err))
+			return
+		}
 		// The browser does not send the cookie of the session with a redirect that another
 		// site has begun; the page that it goes to from here has it.
 		f := &frame{Title: "Signed in", Version: c.o.Version, Host: visible(r.Host, 80), Next: next, file: c.fileURL}

@@ -6,7 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
+
+	"openskill/host/selftest"
 )
 
 // Setting is one as it is in force. The value of a secret is not in it.
@@ -16,26 +17,10 @@ type Setting struct {
 	Warning                string // what protection this value weakens, and what to set instead; "" for none
 }
 
-// SelfTest is what came of the last self-test of this machine.
-type SelfTest struct {
-	At                      time.Time
-	Version                 string // of the program that ran it
-	Passed, Failed, Skipped int
-	Promises                []TestRow
-	Rows                    []TestRow // those that failed or were left out
-}
-
-// TestRow is one line of a self-test.
-type TestRow struct {
-	Promise                        int // 0: a protection
-	Case, Limit, Happened, Verdict string
-	Problems                       []string // why it failed
-}
-
 // settingsData is the page.
 type settingsData struct {
-	SelfTest *SelfTest
-	Unread   bool // there is a report that cannot be read
+	SelfTest *selftest.Kept // nil: there is none
+	Unread   bool           // there is a report that cannot be read
 	Version  string
 	List     []Setting
 	Warnings []Setting // those with a warning, whatever is searched for
@@ -59,22 +44,25 @@ func (v *view) settings() error {
 			}
 		}
 	}
-	if v.o.SelfTest != nil {
-		var err error
-		if d.SelfTest, err = v.o.SelfTest(); err != nil {
-			d.Unread = true
-			v.log.WarnContext(v.r.Context(), "cannot read the report of the last self-test", slog.String("error", err.Error()))
-		}
+	var err error
+	if d.SelfTest, err = selftest.Last(v.r.Context(), v.o.DB); err != nil {
+		d.Unread = true
+		v.log.WarnContext(v.r.Context(), "cannot read the report of the last self-test", slog.String("error", err.Error()))
 	}
 	return v.show(http.StatusOK, settingsPage(v.frame("settings", "Settings"), d))
 }
 
-// words is what a row of a self-test says of itself.
-func (r *TestRow) words() string {
+// result is what a row of a self-test says.
+func result(r *selftest.Row) string {
 	return oneLine(strings.Join(slices.Concat([]string{r.Happened}, r.Problems), "; "), 1000)
 }
 
-// said is the outcome in a line.
-func (t *SelfTest) said() string {
+// notPassed are the rows that somebody must look at.
+func notPassed(rows []selftest.Row) []selftest.Row {
+	return slices.DeleteFunc(slices.Clone(rows), func(r selftest.Row) bool { return r.Verdict == selftest.Pass })
+}
+
+// outcome is that of a self-test in a line.
+func outcome(t *selftest.Kept) string {
 	return fmt.Sprintf("%d passed, %d failed, %d skipped", t.Passed, t.Failed, t.Skipped)
 }

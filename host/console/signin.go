@@ -1,12 +1,14 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"path"
 	"strconv"
 	"strings"
 
+	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
 
@@ -15,7 +17,8 @@ const mostCredential = 8 << 10
 
 func (c *Console) signInPage(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.URL.Query().Get("next"))
-	if s, err := c.known(r.Context(), r); c.o.Authenticate == nil || err == nil && s != nil {
+	network, _ := networks(r)
+	if s, _, err := c.known(r.Context(), network, r); c.o.Callers == nil || err == nil && s != nil {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
@@ -38,7 +41,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	next := localPath(r.PostForm.Get("next"))
-	if c.o.Authenticate == nil {
+	if c.o.Callers == nil {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
@@ -46,7 +49,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	var p skill.Principal
 	var err error
 	if credential != "" && len(credential) <= mostCredential && !strings.ContainsAny(credential, " \t\r\n") {
-		p, err = c.o.Authenticate(r.Context(), credential)
+		p, err = c.authenticate(r.Context(), credential)
 	}
 	switch {
 	case err != nil && skill.CodeOf(err) != skill.Unauthorized:
@@ -61,13 +64,20 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		c.showSignIn(w, r, http.StatusUnauthorized, next, "Invalid API key or JWT. Keys begin with osk_; the operator creates them with openskill keys create.")
 		return
 	}
-	c.begin(w, r, credential, &p)
+	if _, err := c.begin(w, r, credential, &p); err != nil {
+		c.showSignIn(w, r, http.StatusServiceUnavailable, next, messageOf(err))
+		return
+	}
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
+func (c *Console) authenticate(ctx context.Context, credential string) (skill.Principal, error) {
+	return c.o.Callers.Authenticate(ctx, identity.Credentials{Authorization: []string{"Bearer " + credential}})
+}
+
 func (v *view) signOut() error {
-	if cookie, err := v.r.Cookie(v.cookieName(v.r)); err == nil {
-		v.sessions.end(cookie.Value)
+	if err := v.sessions.end(v.r.Context(), v.s.name); err != nil {
+		return err
 	}
 	gone := &http.Cookie{Name: v.cookieName(v.r), Path: base, MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode}
 	if v.secure(v.r) {

@@ -151,7 +151,7 @@ func (v *view) try() error {
 		}
 	}
 	if v.r.Header.Get("Hx-Request") != "" {
-		return v.show(http.StatusOK, tryPart(v.s.csrf, d))
+		return v.show(http.StatusOK, tryPart(v.s.csrf(), d))
 	}
 	return v.show(status, skillPage(v.frame("skills", oneLine(id, 80)), d))
 }
@@ -208,9 +208,9 @@ func (v *view) decide() error {
 		err = v.ask("POST", "/skills/"+url.PathEscape(id)+":"+action, nil, body, &state)
 	}
 	if err != nil {
-		v.s.leave(false, messageOf(err))
+		v.leave(false, messageOf(err))
 	} else {
-		v.s.leave(true, id+" "+state.Version+" "+said+".")
+		v.leave(true, id+" "+state.Version+" "+said+".")
 	}
 	to := with(link("skills", id), "tenant", tenant)
 	http.Redirect(v.w, v.r, string(to), http.StatusSeeOther)

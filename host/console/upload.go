@@ -102,7 +102,7 @@ func (v *view) takeUpload() error {
 		if enable {
 			var state skill.VersionState
 			if err := v.ask("POST", "/skills/"+string(done.ID)+":enable", nil, map[string]string{"version": done.Version}, &state); err != nil {
-				v.s.leave(false, "Uploaded, but not enabled: "+messageOf(err))
+				v.leave(false, "Uploaded, but not enabled: "+messageOf(err))
 			} else {
 				done.State = state.State
 			}

@@ -83,17 +83,22 @@ func (k *keys) principal(ctx context.Context, from, text string) (p skill.Princi
 	if why != "" {
 		return p, id, why
 	}
-	hash := hashOf(text)
+	p, err = k.of(ctx, from, id, hashOf(text))
+	return p, id, err
+}
+
+// of says whose the key of an id is, if its text has this hash.
+func (k *keys) of(ctx context.Context, from, id string, hash [sha256.Size]byte) (p skill.Principal, err error) {
 	e, err := k.find(ctx, from, id)
 	if err != nil {
-		return p, id, err
+		return p, err
 	}
 	now := k.now()
 	if why := e.judge(hash, now); why != "" {
-		return p, id, why
+		return p, why
 	}
 	k.note(e, now)
-	return e.principal, id, nil
+	return e.principal, nil
 }
 
 // stranger stands in for a key that there is not, so that looking at one takes as long as

@@ -19,7 +19,7 @@ type pages struct {
 	callerOf func(host, cookie string) skill.Principal
 }
 
-func (p *pages) CallerOf(_ context.Context, host, cookie string) skill.Principal {
+func (p *pages) CallerOf(_ context.Context, _, host, cookie string) skill.Principal {
 	if p.callerOf == nil {
 		return skill.Principal{}
 	}

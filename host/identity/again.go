@@ -1,0 +1,40 @@
+package identity
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"openskill/sdk/skill"
+)
+
+// rememberedKey begins what is remembered of an API key. No token has a space.
+const rememberedKey = "key "
+
+// Remember returns what a session keeps of a credential for [Authenticator.Again]: of an API key the id
+// and the hash that the database has too, which authenticate no request; of a JWT the token.
+func Remember(credential string) string {
+	id, why := readKey(credential)
+	if why != "" {
+		return credential
+	}
+	hash := hashOf(credential)
+	return rememberedKey + id + " " + hex.EncodeToString(hash[:])
+}
+
+// Again returns the principal of a remembered credential, as [Authenticator.Authenticate] does: a key that
+// was revoked, has expired or was rotated, and a token that is no longer valid, are refused.
+func (a *Authenticator) Again(ctx context.Context, remembered string) (skill.Principal, error) {
+	rest, isKey := strings.CutPrefix(remembered, rememberedKey)
+	if !isKey {
+		return a.Authenticate(ctx, Credentials{Authorization: []string{scheme + " " + remembered}})
+	}
+	id, coded, _ := strings.Cut(rest, " ")
+	var hash [sha256.Size]byte
+	if n, err := hex.Decode(hash[:], []byte(coded[:min(len(coded), 2*len(hash))])); a.keys == nil || err != nil || n != len(hash) {
+		return skill.Principal{}, a.refused(ctx, "this kind of credential is not accepted", "")
+	}
+	p, err := a.keys.of(ctx, "sessions", id, hash)
+	return a.answer(ctx, p, id, err)
+}
