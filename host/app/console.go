@@ -10,7 +10,6 @@ import (
 	"openskill/host/dispatch"
 	"openskill/host/identity"
 	"openskill/host/records"
-	"openskill/host/selftest"
 	"openskill/sdk/skill"
 )
 
