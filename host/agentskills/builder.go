@@ -89,7 +89,7 @@ func (b *Builder) UseScriptApproval(ask func(ctx context.Context, a Approval) er
 }
 
 // UseFileScriptRunner sets what runs scripts that are files, and which extensions it
-// takes; none: .py, .js and .mjs.
+// takes; none: [DefaultRunExtensions].
 func (b *Builder) UseFileScriptRunner(r ScriptRunner, extensions ...string) *Builder {
 	b.options.ScriptRunner, b.options.RunExtensions = r, extensions
 	return b

@@ -32,7 +32,7 @@ type Options struct {
 	// ScriptRunner runs scripts that are files, where their source has no runner of its
 	// own; nil: they are refused.
 	ScriptRunner ScriptRunner
-	// RunExtensions are those of the files that ScriptRunner takes; nil: .py, .js and .mjs.
+	// RunExtensions are those of the files that ScriptRunner takes; nil: [DefaultRunExtensions].
 	RunExtensions []string
 	Log           *slog.Logger // nil: slog.Default()
 }
@@ -47,7 +47,9 @@ type Approval struct {
 }
 
 // DefaultRunExtensions are those of files that the sandbox runs.
-func DefaultRunExtensions() []string { return []string{".py", ".js", ".mjs"} }
+func DefaultRunExtensions() []string {
+	return []string{".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx"}
+}
 
 // Provider gives the skills of a source to callers. It is safe for concurrent use.
 //

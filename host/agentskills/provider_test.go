@@ -145,7 +145,7 @@ func TestWrongCalls(t *testing.T) {
 		"a script outside":         {ToolRun, `{"skill_name": "demo", "script_file": "../demo/scripts/run.py"}`, skill.ForbiddenPath, "leads out"},
 		"an absolute script":       {ToolRun, `{"skill_name": "demo", "script_file": "/bin/sh"}`, skill.ForbiddenPath, "is absolute"},
 		"a script with NUL":        {ToolRun, `{"skill_name": "demo", "script_file": "run.py\u0000.txt"}`, skill.InvalidArgument, "control characters"},
-		"a shell script":           {ToolRun, `{"skill_name": "demo", "script_file": "tool.sh"}`, skill.InvalidArgument, "scripts/tool.sh is not run here: this host runs .py, .js, .mjs. Read it with read_skill_resource"},
+		"a shell script":           {ToolRun, `{"skill_name": "demo", "script_file": "tool.sh"}`, skill.InvalidArgument, "scripts/tool.sh is not run here: this host runs .py, .js, .mjs, .cjs, .ts, .mts, .cts, .tsx. Read it with read_skill_resource"},
 		"a script of PowerShell":   {ToolRun, `{"skill_name": "demo", "script_file": "win.ps1"}`, skill.InvalidArgument, "not run here"},
 		"a script of C#":           {ToolRun, `{"skill_name": "demo", "script_file": "x.cs"}`, skill.InvalidArgument, "not run here"},
 		"arguments as text":        {ToolRun, `{"skill_name": "demo", "script_file": "run.py", "args": "--value 1"}`, skill.InvalidArgument, "must be a list of texts"},

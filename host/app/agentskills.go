@@ -84,7 +84,10 @@ func (h *Host) RunScript(ctx context.Context, p skill.Principal, r skill.ScriptR
 type scripts struct{ *Host }
 
 // scriptKinds are the runners of scripts, by extension.
-var scriptKinds = map[string]skill.Kind{".py": skill.WasmPython, ".js": skill.WasmJavaScript, ".mjs": skill.WasmJavaScript}
+var scriptKinds = map[string]skill.Kind{
+	".py": skill.WasmPython, ".js": skill.WasmJavaScript, ".mjs": skill.WasmJavaScript, ".cjs": skill.WasmJavaScript,
+	".ts": skill.WasmJavaScript, ".mts": skill.WasmJavaScript, ".cts": skill.WasmJavaScript, ".tsx": skill.WasmJavaScript,
+}
 
 // Script implements [dispatch.Scripts].
 func (s scripts) Script(ctx context.Context, p skill.Principal, name, script string) (*manifest.Skill, error) {
@@ -96,7 +99,7 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 	if !ok {
 		return nil, &skill.Error{
 			Op: "host.Script", Code: skill.InvalidArgument, Subject: skill.CleanText(script, 80),
-			Message: "unsupported script type: the sandbox runs .py, .js and .mjs",
+			Message: "unsupported script type: the sandbox runs .py, .js, .mjs, .cjs, .ts, .mts, .cts and .tsx",
 		}
 	}
 	native := kind == skill.WasmPython && t.Skill.Native()

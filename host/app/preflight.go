@@ -11,6 +11,7 @@ import (
 
 	"openskill/host/pysource"
 	"openskill/host/pysource/preflight"
+	"openskill/plugins/javascript"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -42,7 +43,7 @@ func (a *ahead) make(d state) (*preflight.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &preflight.Options{Python: analyzer, Modules: homes}, nil
+	return &preflight.Options{Python: analyzer, Modules: homes, Node: javascript.HasNode()}, nil
 }
 
 // PreflightModules says in which runtime a module of Python is.

@@ -17,7 +17,8 @@ import (
 type Runner struct {
 	runtime func() runtime // made by the first call of it
 	files   []guestfs.Mount
-	command []string // how a script is started; see doc.go
+	node    []guestfs.Mount // of scripts written for Node
+	command []string        // how a script is started; see doc.go
 	calls   *sandbox.Calls
 }
 
@@ -36,7 +37,7 @@ func New(e *wasm.Engine, opts *Options) *Runner {
 	if opts != nil {
 		of.Outgoing = opts.Outgoing
 	}
-	return &Runner{runtime: sync.OnceValue(newRuntime), files: files(), command: []string{"qjs", "--std", "--include", preludeFile}, calls: sandbox.NewCalls(of)}
+	return &Runner{runtime: sync.OnceValue(newRuntime), files: files(), node: nodeFiles(), command: []string{"qjs", "--std", "--include", preludeFile}, calls: sandbox.NewCalls(of)}
 }
 
 // Kind is wasm:javascript.
@@ -78,6 +79,12 @@ const startFuel = 1 << 28
 
 // start says how the script of a call is started.
 func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start, error) {
+	if call.Script && HasNode() {
+		if _, err := folder.Entry(call.Entry, hint); err != nil {
+			return nil, err
+		}
+		return r.startNode(call), nil
+	}
 	start := &sandbox.Start{Mounts: r.files, Env: call.Grants.Env, Each: len(call.Args) > 0, Fuel: startFuel}
 	var err error
 	if start.Entry, err = folder.Entry(call.Entry, hint); err != nil {

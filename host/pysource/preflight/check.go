@@ -39,6 +39,7 @@ type Options struct {
 	Files   int                             // looked at, at most; 0: 2,000
 	Bytes   int64                           // of one script that is read, at most; 0: 1 MiB
 	Total   int64                           // of all scripts together, at most; 0: 32 MiB
+	Node    bool                            // scripts written for Node run
 	Scripts func(name string) (script bool) // which files of a language are scripts; nil: all but tests
 }
 
@@ -163,7 +164,7 @@ func hidden(name string) bool {
 func isTest(name string) bool {
 	base := path.Base(name)
 	if strings.HasPrefix(base, "test_") || strings.HasSuffix(base, "_test.py") || base == "conftest.py" || base == "setup.py" ||
-		strings.HasSuffix(base, ".test.js") || strings.HasSuffix(base, ".test.mjs") {
+		strings.HasSuffix(base, ".test.js") || strings.HasSuffix(base, ".test.mjs") || strings.HasSuffix(base, ".test.ts") || strings.HasSuffix(base, ".d.ts") {
 		return true
 	}
 	for dir := range strings.SplitSeq(path.Dir(name), "/") {

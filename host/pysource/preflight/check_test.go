@@ -14,6 +14,7 @@ import (
 	"openskill/host/agentskills"
 	"openskill/host/pysource"
 	"openskill/host/pysource/preflight"
+	"openskill/plugins/javascript"
 	"openskill/plugins/python/pythontest"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
@@ -32,7 +33,7 @@ var analyze = sync.OnceValue(func() *pysource.Analyzer {
 func options(t testing.TB) *preflight.Options {
 	t.Helper()
 	shared.Runner(t, "../../..")
-	return &preflight.Options{Python: analyze(), Tenant: "test", Modules: homes(t, runtimes.New(shared.State()))}
+	return &preflight.Options{Python: analyze(), Tenant: "test", Node: javascript.HasNode(), Modules: homes(t, runtimes.New(shared.State()))}
 }
 
 // homes knows the modules of the runtimes, as the program does.
@@ -281,23 +282,22 @@ func TestOwnModules(t *testing.T) {
 
 func TestOtherLanguages(t *testing.T) {
 	r, err := preflight.Check(t.Context(), folder(t, map[string]string{
-		"a.sh": "ls\n", "b.ts": "", "c.cs": "", "d.rb": "", "e.R": "", "fast.so": "\x7fELF", "README.md": "```sh\nls\n```\n",
+		"a.sh": "ls\n", "b.ts": "import { f } from './lib/f';\n", "c.cs": "", "d.rb": "", "e.R": "", "fast.so": "\x7fELF", "README.md": "```sh\nls\n```\n",
 		"good.mjs":  "import * as std from 'std';\nimport { f } from './lib/f.mjs';\nconsole.log(f(scriptArgs));\n",
 		"lib/f.mjs": "export const f = (a) => a.length;\n",
-		"bad.mjs":   "import fs from 'node:fs';\nimport x from 'left-pad'\nimport { g } from './lib/f';\nconst y = require('path');\nconst z = await fetch('x');\n// fetch('in a comment')\nprocess.exit(1);\n",
+		"bad.mjs":   "import fs from 'node:fs';\nimport x from 'left-pad'\nimport { g } from './lib/none';\nconst y = require('child_process');\nconst z = await fetch('x');\n// fetch('in a comment')\nnew Worker('x');\nimport https from 'https';\nimport { f } from './lib/f';\n",
 	}), options(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		"a.sh: cannot run: the sandbox has no interpreter for shell scripts; write it in Python or JavaScript",
-		"b.ts: cannot run: the sandbox has no interpreter for TypeScript; compile it to JavaScript",
-		"bad.mjs:1: cannot run: import node:fs: modules of Node",
-		"bad.mjs:2: cannot run: import left-pad: modules of Node",
-		"bad.mjs:3: cannot run: import ./lib/f: there is no such file",
-		"bad.mjs:4: cannot run: require(path): there is no require",
-		"bad.mjs:5: cannot run: fetch is not there",
-		"bad.mjs:7: cannot run: process is not there",
+		"bad.mjs:2: cannot run: package left-pad is not in the skill",
+		"bad.mjs:3: cannot run: ./lib/none: there is no such file",
+		"bad.mjs:4: cannot run: Node's module child_process does nothing",
+		"bad.mjs:5: may differ: fetch makes the requests that the skill was granted",
+		"bad.mjs:7: cannot run: new Worker is not there",
+		"bad.mjs:8: may differ: https makes the requests",
 		"c.cs: cannot run", "d.rb: cannot run", "e.R: cannot run",
 		"fast.so: may differ: it is native code",
 	}
@@ -315,7 +315,7 @@ func TestOtherLanguages(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	if run, _, cannot := r.Count(); run != 2 || cannot != 6 {
+	if run, _, cannot := r.Count(); run != 3 || cannot != 5 {
 		t.Errorf("%d run, %d cannot", run, cannot)
 	}
 }

@@ -14,6 +14,9 @@ import (
 
 // What the check calls "runs" runs in the sandbox, and what "cannot run" fails there.
 func TestJavaScriptIsAsChecked(t *testing.T) {
+	if !javascript.HasNode() {
+		t.Skip("Node's modules are not installed: make node-modules")
+	}
 	o := options(t)
 	r := javascript.New(shared.Engine(), nil)
 	defer r.Close()
@@ -25,29 +28,26 @@ func TestJavaScriptIsAsChecked(t *testing.T) {
 			"console.log(['b', 'a'].sort((x, y) => x.localeCompare(y)), 'a'.localeCompare('b', 'de', { numeric: true }), 'a'.toLocaleUpperCase('de'));",
 			"console.log(/[\\p{L}a-z]/v.test('A'), performance.now() > 0, Symbol.iterator, 'a--b', 1 && 2);",
 			"const stack = []; stack.push(1); const urls = { URL: 1 }; console.log(urls.URL);",
+			"import d from './data.json' with { type: 'json' }; console.log(d.a);", "const d = require('./data'); console.log(d.a);",
+			"console.log(structuredClone({}), btoa('x'), atob('eA==')); setImmediate(() => {});", "try { null.x } catch (e) { console.error(e.stack) }",
+			"console.log(new URL('http://a/b').pathname, new URLSearchParams('a=1'), URL.canParse('x'));", "new AbortController(); new EventTarget(); new Blob([]); new ReadableStream(); new TextEncoder();",
+			"console.log(crypto.randomUUID()); global.x = 1; performance.mark('a'); module.exports = {}; exports.a = 1;", "console.log(new Date(0).toLocaleDateString('en-US', { month: 'long', timeZone: 'UTC' }), process.argv, Buffer.from('a'), __dirname, new Intl.NumberFormat().format(1));",
+			"import * as std from 'std';\nimport * as os from 'os';\nconsole.log(os.getcwd()[0], typeof std.loadFile);",
 		},
 		preflight.MayDiffer: {
-			"try { null.x } catch (e) { console.error(e.stack) }",
 			"const lang = 'en-US'; console.log((1).toLocaleString(lang));",
+			"const https = require('https'); console.log(typeof https.get);", "console.log(typeof (() => fetch('http://a')));",
 		},
 		preflight.CannotRun: {
-			"import d from './data.json' with { type: 'json' };",
-			"import d from './data.json';",
-			"const d = await import('./data.json', { with: { type: 'json' } });",
-			"const d = require('./data.json');",
+			"import d from './none.json';", "const d = require('left-pad');", "require('child_process').execSync('ls');", "new (require('worker_threads').Worker)('x');", "require('net').connect(1);",
 			"console.log(/[\\p{L}--[a-z]]/v.test('A'));",
 			"console.log((1).toLocaleString('de-DE'));",
 			"console.log((1).toLocaleString(['de-DE', 'en']));",
 			"console.log((1).toLocaleString('en-US', { notation: 'compact' }));",
 			"console.log(new Date(0).toLocaleString('en-US', { timeZone: 'Europe/Berlin' }));",
-			"console.log(new Date(0).toLocaleDateString(undefined, { month: 'long' }));",
 			"console.log(['a'].concat('b').sort((x, y) => x.localeCompare(y, 'sv')));",
 			"console.log('i'.toLocaleUpperCase('tr-TR'));",
-			"console.log(structuredClone({}));", "console.log(btoa('x'));", "console.log(atob('eA=='));", "setImmediate(() => {});",
-			"console.log(new URL('http://a/b').pathname);", "console.log(new URLSearchParams('a=1'));", "console.log(URL.canParse('x'));",
-			"new AbortController();", "new EventTarget();", "new Blob([]);", "new ReadableStream();", "new TextEncoder();", "new MessageChannel();",
-			"console.log(crypto.randomUUID());", "global.x = 1;", "Atomics.load;", "WebAssembly.validate;", "performance.mark('a');", "module.exports = {};", "exports.a = 1;",
-			"console.log(process.argv);", "console.log(Buffer.from('a'));", "console.log(__dirname);", "new Intl.NumberFormat();",
+			"new MessageChannel();", "Atomics.load;", "WebAssembly.validate;", "Deno.args;", "new Worker('x');",
 		},
 	} {
 		for _, text := range texts {

@@ -6,22 +6,21 @@ import (
 	"sync"
 )
 
-// jsLocales finds what formats and compares for a language, and the stacks of errors. What is right
+// jsLocales finds what formats and compares for a language. What is right
 // here is what plugins/javascript/prelude/locale.js does not refuse.
-var jsLocales = sync.OnceValue(func() *struct{ formats, compares, cases, keys, zone, stack *regexp.Regexp } {
-	return &struct{ formats, compares, cases, keys, zone, stack *regexp.Regexp }{
+var jsLocales = sync.OnceValue(func() *struct{ formats, compares, cases, keys, zone *regexp.Regexp } {
+	return &struct{ formats, compares, cases, keys, zone *regexp.Regexp }{
 		regexp.MustCompile(`\.(toLocale(?:Date|Time)?String)\s*\(\s*((?:[^()]|\([^()]*\))*)`),
 		regexp.MustCompile(`\.localeCompare\s*\((?:[^(),]|\([^()]*\))*,\s*['"]([\w-]+)['"]`),
 		regexp.MustCompile(`\.(toLocale(?:Upper|Lower)Case)\s*\(\s*['"]((?:tr|az|lt|el|hy)(?:-[\w-]+)?)['"]`),
 		regexp.MustCompile(`([A-Za-z]\w*)\s*:`),
 		regexp.MustCompile(`\btimeZone\s*:\s*['"]([^'"]+)['"]`),
-		regexp.MustCompile(`\b(?:e|ex|err|error|cause|reason)\.stack\b`),
 	}
 })
 
 // jsLocale names what the sandbox refuses without Intl.
 func (c *check) jsLocale(name string, line int, text string) {
-	if !strings.Contains(text, "ocale") && !strings.Contains(text, ".stack") {
+	if !strings.Contains(text, "ocale") {
 		return
 	}
 	find := jsLocales()
@@ -38,9 +37,6 @@ func (c *check) jsLocale(name string, line int, text string) {
 	for _, m := range find.cases.FindAllStringSubmatch(text, 20) {
 		c.find(name, line, CannotRun, KindSystem, m[1]+" for "+m[2]+": there is no Intl", "use toUpperCase or toLowerCase, and change the other letters by hand")
 	}
-	if find.stack.MatchString(text) {
-		c.find(name, line, MayDiffer, KindSystem, "the stack of an error has its frames alone, without its name and message", "print the error itself")
-	}
 }
 
 // jsFormat looks at the arguments of one of the methods toLocaleString.
@@ -55,6 +51,9 @@ func (c *check) jsFormat(name string, line int, method, args string, keys, zone 
 			return
 		}
 		c.find(name, line, MayDiffer, KindSystem, method+" for "+language+": there is no Intl, and other languages than en-US are refused", instead)
+	}
+	if method != "toLocaleString" { // of dates, by Intl
+		options = zone.FindString(options)
 	}
 	for _, key := range keys.FindAllStringSubmatch(zone.ReplaceAllString(options, ""), 20) {
 		switch key[1] {

@@ -9,7 +9,6 @@ type language struct {
 
 const (
 	insteadRewrite = "write it in Python or JavaScript"
-	insteadBuild   = "compile it to JavaScript (.mjs) first"
 )
 
 // languages has the endings of names that agents run, and those of compiled code.
@@ -18,9 +17,11 @@ var languages = map[string]language{
 	".py":    {name: "python"},
 	".js":    {name: "javascript"},
 	".mjs":   {name: "javascript"},
-	".cjs":   {name: "node", title: "CommonJS", instead: "write it as a module (.mjs) without require"},
-	".ts":    {name: "typescript", title: "TypeScript", instead: insteadBuild},
-	".tsx":   {name: "typescript", title: "TypeScript", instead: insteadBuild},
+	".cjs":   {name: "javascript"},
+	".ts":    {name: "javascript"},
+	".mts":   {name: "javascript"},
+	".cts":   {name: "javascript"},
+	".tsx":   {name: "javascript"},
 	".sh":    {name: "shell", title: "shell scripts", instead: insteadRewrite},
 	".bash":  {name: "shell", title: "shell scripts", instead: insteadRewrite},
 	".zsh":   {name: "shell", title: "shell scripts", instead: insteadRewrite},
