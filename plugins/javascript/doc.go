@@ -27,8 +27,10 @@
 // the start-up.
 //
 // A script of an Agent Skill (a call's Script) has the skill's folder at /skills/NAME,
-// which is its working folder and may be written to, PWD, HOME and TMPDIR, and an
-// interpreter of its own for each run.
+// which is its working folder and may be written to, PWD, HOME and TMPDIR. It runs with
+// Node's modules, of prelude/node, where they are installed: they are loaded once for all
+// runs of a skill's scripts, up to the first read of standard input, which gives the
+// script and its arguments. Else each run has an interpreter of its own.
 //
 // # How it ends
 //

@@ -109,21 +109,28 @@ const read = (n) => {
   }
   return utf8_decode(u8);
 };
-std.gc(); // now, and not in each run
-const [file, cwd, ...args] = read(parseInt(read(8), 16)).split('\0').slice(0, -1);
-begin({ file, cwd, args });
-globalThis.scriptArgs = [file, ...args];
-try {
-  const done = runMain(file);
-  if (done === undefined) {
+const start = () => {
+  const [file, cwd, ...args] = read(parseInt(read(8), 16)).split('\0').slice(0, -1);
+  begin({ file, cwd, args });
+  globalThis.scriptArgs = [file, ...args];
+  try {
+    const done = runMain(file);
+    if (done === undefined) {
+      loop.runTicks();
+    } else {
+      let pending = true;
+      hooks.pending = () => pending;
+      done.then(() => { pending = false; }, (error) => fatal(error));
+    }
+  } catch (error) {
+    fatal(error);
     loop.runTicks();
-  } else {
-    let pending = true;
-    hooks.pending = () => pending;
-    done.then(() => { pending = false; }, (error) => fatal(error));
   }
-} catch (error) {
-  fatal(error);
-  loop.runTicks();
-}
-loop.arm(0);
+  loop.arm(0);
+};
+// What loads this, and what formats, is done with before the image begins.
+(0).toLocaleString();
+globalThis.os.setTimeout(() => {
+  std.gc();
+  start();
+}, 0);
