@@ -136,6 +136,13 @@ func TestProcessLimits(t *testing.T) {
 	}{
 		{name: "time", text: `p = start("python3", "-c", "while True: pass"); ask("wait", pid=p["pid"])`, code: skill.Timeout, change: func(c *skill.Call) { c.Limits.Timeout /= 4 }},
 		{name: "fuel", text: `p = start("python3", "-c", "while True: pass"); ask("wait", pid=p["pid"])`, code: skill.FuelExhausted, change: func(c *skill.Call) { c.Limits.Fuel = 3e8 }},
+		{name: "fuel of all", text: `
+for i in range(200): run("python3", "-c", "for i in range(100000): pass")`, code: skill.FuelExhausted, change: func(c *skill.Call) { c.Limits.Fuel = 6e8 }},
+		{name: "memory of all", text: `
+b = bytearray(120 << 20)
+alone = run("python3", "-c", "b = bytearray(120 << 20)")
+del b
+print(alone)`, want: "('', {'pid': 2, 'signal': 9})", change: func(c *skill.Call) { c.Limits.Memory = 256 << 20 }},
 		{name: "output", text: `
 for i in range(20): start("python3", "-c", "while True: print('x' * 1000)")
 ask("wait", pid=0)`, code: skill.OutputLimit},
@@ -163,4 +170,49 @@ print(n, p["error"])`, want: "999 EAGAIN"},
 			}
 		})
 	}
+}
+
+// A run of several processes that look at clocks and chance, and that take turns, is made again.
+func TestProcessesReplayed(t *testing.T) {
+	e, state := warm(t)
+	run := func(c *skill.Call) *skill.Reply {
+		r := New(e, &Options{StateDir: state, Programs: &sandbox.Programs{}})
+		defer r.Close()
+		reply, err := runnertest.Do(t.Context(), r, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	c := script(t, "")
+	c.Script, c.SkillID, c.Entry, c.Limits.Memory = true, "my-skill", "tool.py", 512<<20
+	text := host + `
+import random, time
+child = """
+import os, random, sys, time, uuid
+print(sys.argv[1], time.time(), random.random(), uuid.uuid4(), set('abcdefghij'), time.perf_counter())
+n = 0
+end = time.monotonic() + 0.01
+while time.monotonic() < end: n += 1
+time.sleep(0.005)
+print(sys.argv[1], n, os.getcwd())
+"""
+print(random.random(), time.time(), set("abcdefghij"), flush=True)
+for name in ("one", "two"): start("python3", "-c", child, name)
+while (ended := ask("wait"))["pid"]:
+    print(ended, time.time(), flush=True)
+    if ended["pid"] == 3: break
+`
+	if err := os.WriteFile(filepath.Join(c.Folder, "tool.py"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	recorded := *c
+	recorded.Record = 4 << 20
+	then := run(&recorded)
+	if then.Recording == nil || then.Recording.Draws == nil || then.ExitCode != 0 {
+		t.Fatalf("nothing was recorded: %+v\n%s", then.Recording, then.Stderr)
+	}
+	again := *c
+	again.Replay = then.Recording.Draws
+	same(t, then, run(&again))
 }

@@ -122,12 +122,14 @@ func (g *Group) now() (int64, bool) {
 		n, err := p.Mono()
 		return n, err == nil
 	}
-	n := int64(realNow().Sub(g.began).Truncate(MonoGrain))
+	n := g.elapsed()
 	if r := g.o.Record; r != nil {
 		r.Mono(n)
 	}
 	return n, true
 }
+
+func (g *Group) elapsed() int64 { return int64(realNow().Sub(g.began).Truncate(MonoGrain)) }
 
 // start adds a process. Its turn comes when the others wait.
 func (g *Group) start(p *Process) guestfs.Errno {
@@ -229,21 +231,23 @@ func (g *Group) pick() (*Process, time.Duration) {
 			sleeper = p
 		}
 	}
-	if sleeper != nil && sleeper != ready && (ready != nil || g.o.Replay == nil) {
+	switch {
+	case ready == nil && sleeper == nil:
+		return nil, g.stop(ReasonFault, "deadlock: each process of the run waits for another one")
+	case ready == nil:
+		// It is the next one whatever the time is, which a recording need not say.
+		if left := time.Duration(sleeper.until - g.elapsed()); left > 0 && g.o.Replay == nil {
+			return nil, left
+		}
+		ready = sleeper
+	case sleeper != nil && sleeper != ready:
 		now, ok := g.now()
 		switch {
 		case !ok:
 			return nil, g.stop(ReasonReplay, "")
 		case now >= sleeper.until:
 			ready = sleeper
-		case ready == nil:
-			return nil, time.Duration(sleeper.until - now)
 		}
-	} else if ready == nil {
-		ready = sleeper // replayed: the time has passed
-	}
-	if ready == nil {
-		return nil, g.stop(ReasonFault, "deadlock: each process of the run waits for another one")
 	}
 	ready.timed = ready == sleeper && ready.signal == 0 && (ready.ready == nil || !ready.ready())
 	ready.ready, ready.until, ready.slices = nil, 0, 0
