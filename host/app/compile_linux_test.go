@@ -293,8 +293,8 @@ func TestWorkersSeeApprovedCopies(t *testing.T) {
 			}{
 				"a script":                 {skill.Call{Tenant: "a", Folder: own}, true, by == "tenant"},
 				"an operator's skill":      {skill.Call{Tenant: "a", Folder: filepath.Join(h.roots[0].Path, "greeter")}, by == "tenant", by == "tenant"},
-				"an upload":                {skill.Call{Tenant: "a", Folder: filepath.Join(UploadsDir(h.settings.StateDir), "t-a", "x")}, by == "tenant", by == "tenant"},
-				"another tenant's upload":  {skill.Call{Tenant: "a", Folder: filepath.Join(UploadsDir(h.settings.StateDir), "t-b", "x")}, false, false},
+				"an upload":                {skill.Call{Tenant: "a", Folder: filepath.Join(uploadsDir(h.settings.StateDir), "t-a", "x")}, by == "tenant", by == "tenant"},
+				"another tenant's upload":  {skill.Call{Tenant: "a", Folder: filepath.Join(uploadsDir(h.settings.StateDir), "t-b", "x")}, false, false},
 				"a program about programs": {skill.Call{Tenant: "a", Folder: AnalysisDir(d.root)}, by == "tenant", by == "tenant"},
 			} {
 				list := h.foldersOf(h.settings, d)("", &c.call)

@@ -3,6 +3,7 @@ package app
 import (
 	"openskill/host/api"
 	"openskill/host/app/metrics"
+	"openskill/host/workers"
 )
 
 // openMetrics makes the metrics. They ask the parts of the host, which are made after them,
@@ -10,21 +11,18 @@ import (
 func (h *Host) openMetrics() error {
 	h.metrics = metrics.New(metrics.Options{Version: Version, Sources: metrics.Sources{
 		Load: func() (running, waiting, places, line int) { return h.door.Load() },
-		Workers: func() metrics.Workers {
-			w := metrics.Workers{Most: h.settings.WorkersMax}
-			if h.workers == nil {
-				w.Most = 0 // calls run in the host's process
-				return w
+		Workers: func() (workers.Stats, int) {
+			s, apart := h.Workers()
+			if !apart { // calls run in the host's process
+				return s, 0
 			}
-			s := h.workers.pool.Stats()
-			w.Live, w.Spares, w.Busy, w.Starts, w.Crashes = s.Live, s.Spares, s.Busy, s.Starts, s.Crashes
-			return w
+			return s, h.settings.WorkersMax
 		},
-		Images: func() metrics.Images {
+		Images: func() workers.Images {
 			if h.workers == nil {
-				return metrics.Images(h.engine.Images())
+				return workers.Images(h.engine.Images())
 			}
-			return metrics.Images(h.workers.pool.Stats().Images)
+			return h.workers.pool.Stats().Images
 		},
 		Disk: func() (free, size uint64, ok bool) { return disk(h.settings.StateDir) },
 	}})

@@ -113,7 +113,7 @@ func TestTwoHosts(t *testing.T) {
 	expect(t, "a version meanwhile", one.upload(t, "", up("1.2.0", `{"v": 3}`)), "201 1.2.0 disabled")
 	expect(t, "enabled meanwhile", one.act(t, "up", "enable", ""), "200 1.2.0 enabled")
 	expect(t, "deleted meanwhile", one.do(t, "DELETE", "/skills/race/versions/1.0.0", "", nil), "200 1.0.0 deleted")
-	lost, err := filepath.Glob(filepath.Join(UploadsDir(second.StateDir), "t-local", strings.TrimPrefix(first.Digest, "sha256:")))
+	lost, err := filepath.Glob(filepath.Join(uploadsDir(second.StateDir), "t-local", strings.TrimPrefix(first.Digest, "sha256:")))
 	if err != nil || len(lost) != 1 {
 		t.Fatalf("%v, %v", lost, err)
 	}

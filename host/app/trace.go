@@ -12,8 +12,8 @@ import (
 	"openskill/sdk/skill"
 )
 
-// TracesDir is the folder of traces in a state folder.
-func TracesDir(stateDir string) string { return filepath.Join(stateDir, "traces") }
+// tracesDir is the folder of traces in a state folder.
+func tracesDir(stateDir string) string { return filepath.Join(stateDir, "traces") }
 
 // maxTraces is how many bytes the files of traces may have; the oldest go first.
 const maxTraces = 64 << 20
@@ -26,7 +26,7 @@ func (h *Host) openTraces(to tracing.Exporter) error {
 	switch {
 	case to != nil:
 	case s.Traces == config.TracesFile:
-		o.Exporter, err = tracing.OpenFile(TracesDir(s.StateDir), maxTraces)
+		o.Exporter, err = tracing.OpenFile(tracesDir(s.StateDir), maxTraces)
 	case s.Traces == config.TracesOTLP:
 		ctx, cancel := context.WithTimeout(context.Background(), opening)
 		defer cancel()

@@ -32,9 +32,9 @@ import (
 // sweeping is how often files of deleted versions are looked for.
 const sweeping = 30 * time.Second
 
-// UploadsDir is the folder of copies of uploaded skills in a state folder. The database has
+// uploadsDir is the folder of copies of uploaded skills in a state folder. The database has
 // the skills.
-func UploadsDir(stateDir string) string { return filepath.Join(stateDir, "uploads") }
+func uploadsDir(stateDir string) string { return filepath.Join(stateDir, "uploads") }
 
 // oldUploads is where releases before schema 14 kept the uploads of a host with SQLite.
 const oldUploads = "skills"
@@ -74,7 +74,7 @@ func (h *Host) openUploads() error {
 		return err
 	}
 	o := catalogue.Options{
-		DB: h.kept.db, Dir: UploadsDir(s.StateDir), Admission: admission, Reserved: h.skills.Has, Log: h.log, Now: h.kept.log.DatabaseTime,
+		DB: h.kept.db, Dir: uploadsDir(s.StateDir), Admission: admission, Reserved: h.skills.Has, Log: h.log, Now: h.kept.log.DatabaseTime,
 		Read:   func(folder string) (*manifest.Skill, []manifest.Problem) { return manifest.ReadFolder(folder, read) },
 		Skills: s.UploadSkills, Versions: s.UploadVersions, Bytes: s.UploadBytes(), Grace: uploadGrace, Alone: h.alone,
 	}

@@ -85,7 +85,7 @@ func TestUploadIsHashedThreeTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := ""
-	err = filepath.WalkDir(UploadsDir(v.host.settings.StateDir), func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(uploadsDir(v.host.settings.StateDir), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Name() == "m.wasm" {
 			kept = path
 		}

@@ -497,7 +497,7 @@ func TestUploadedScript(t *testing.T) {
 		t.Errorf("%s: %s", a.got(), said)
 	}
 
-	file := filepath.Join(UploadsDir(s.StateDir), "t-local", strings.TrimPrefix(first.Digest, "sha256:"), "words.py")
+	file := filepath.Join(uploadsDir(s.StateDir), "t-local", strings.TrimPrefix(first.Digest, "sha256:"), "words.py")
 	if err := errors.Join(os.Chmod(file, 0o600), os.WriteFile(file, []byte("SAID = 'bad '\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}

@@ -236,7 +236,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	if w.dir, err = os.MkdirTemp(d.temp, workersPrefix+strconv.Itoa(os.Getpid())+"-"); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(UploadsDir(h.settings.StateDir), 0o700); err != nil {
+	if err := os.MkdirAll(uploadsDir(h.settings.StateDir), 0o700); err != nil {
 		return err
 	}
 	caps := s.Caps()
@@ -244,7 +244,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	work = append(work, "--files", strconv.FormatUint(max(s.WorkerMemoryMB<<20, 2*caps.Memory), 10))
 	o := workers.Options{
 		Command: append(work, "--state", d.root), Dir: w.dir, Modules: w.modules,
-		Folders: h.readable(s, d), Key: keyOf(s.Workers, UploadsDir(h.settings.StateDir)), Max: s.WorkersMax, Alone: h.alone, Spares: h.spares,
+		Folders: h.readable(s, d), Key: keyOf(s.Workers, uploadsDir(h.settings.StateDir)), Max: s.WorkersMax, Alone: h.alone, Spares: h.spares,
 		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+mostRecorded(s), 1<<31-1)), // bounded
 		FoldersOf: h.foldersOf(s, d), Outgoing: w.outgoing, Log: h.log, Trace: h.trace,
 	}
@@ -380,7 +380,7 @@ func keyOf(i config.Isolation, uploads string) func(*skill.Call) string {
 
 // readable are the folders that any worker may read, before it is somebody's.
 func (h *Host) readable(s *config.Settings, d state) []string {
-	list := []string{filepath.Join(d.root, "runtimes"), AnalysisDir(d.root), approvedDir(d.root), UploadsDir(h.settings.StateDir)}
+	list := []string{filepath.Join(d.root, "runtimes"), AnalysisDir(d.root), approvedDir(d.root), uploadsDir(h.settings.StateDir)}
 	list = append(list, h.own()...)
 	for _, path := range []string{s.CLIDir, s.DataRoot} {
 		if path != "" {
@@ -411,8 +411,8 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 	}
 	return func(_ string, call *skill.Call) []string {
 		list := []string{filepath.Join(d.root, "runtimes"), AnalysisDir(d.root)}
-		owner := ownerOf(UploadsDir(h.settings.StateDir), call.Folder)
-		switch own := filepath.Join(UploadsDir(h.settings.StateDir), catalogue.Folder(call.Tenant)); {
+		owner := ownerOf(uploadsDir(h.settings.StateDir), call.Folder)
+		switch own := filepath.Join(uploadsDir(h.settings.StateDir), catalogue.Folder(call.Tenant)); {
 		case s.Workers == config.PerSkill:
 			list = append(list, call.Folder) // of an approved script, the copy that it runs from
 		case owner != "" && owner != own:

@@ -105,3 +105,12 @@ func answer(r *skill.Recording, call *skill.Call) (*skill.Reply, error, error) {
 	head, body := encodeReply(&skill.Reply{Recording: r})
 	return decodeReply(&frame{head: head.append(nil), body: body}, call)
 }
+
+// decodeReply reads a frame with a reply to a call.
+func decodeReply(f *frame, call *skill.Call) (reply *skill.Reply, refused, err error) {
+	var w wireReply
+	if err := w.read(f.head); err != nil {
+		return nil, nil, err
+	}
+	return w.reply(f, call)
+}

@@ -187,17 +187,8 @@ func fileName(name string, script bool) bool {
 	return len(name) <= 255 && name != "." && name != ".." && !strings.ContainsAny(name, "/\\\x00")
 }
 
-// decodeReply holds a reply against what the call allows. Refused is why the runner
+// reply holds a reply against what the call allows. Refused is why the runner
 // gave none; err says that this is no reply of a worker of ours.
-func decodeReply(f *frame, call *skill.Call) (reply *skill.Reply, refused, err error) {
-	var w wireReply
-	if err := w.read(f.head); err != nil {
-		return nil, nil, err
-	}
-	return w.reply(f, call)
-}
-
-// reply is the rest of decodeReply.
 func (w *wireReply) reply(f *frame, call *skill.Call) (reply *skill.Reply, refused, err error) {
 	if w.Refused != nil {
 		return nil, w.Refused.error(), nil

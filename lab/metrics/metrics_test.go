@@ -20,6 +20,7 @@ import (
 	"openskill/host/app/metrics"
 	"openskill/host/dispatch"
 	"openskill/host/records"
+	"openskill/host/workers"
 	"openskill/sdk/skill"
 )
 
@@ -146,10 +147,10 @@ func everything(t testing.TB) *metrics.Metrics {
 	t.Helper()
 	m := metrics.New(metrics.Options{Version: "1.2.3", Sources: metrics.Sources{
 		Load: func() (int, int, int, int) { return 3, 2, 32, 32 },
-		Workers: func() metrics.Workers {
-			return metrics.Workers{Live: 4, Spares: 1, Busy: 3, Most: 8, Starts: 9, Crashes: 2}
+		Workers: func() (workers.Stats, int) {
+			return workers.Stats{Live: 4, Spares: 1, Busy: 3, Starts: 9, Crashes: 2}, 8
 		},
-		Images: func() metrics.Images { return metrics.Images{Bytes: 4096, Made: 7, Dropped: 4, Restored: 90} },
+		Images: func() workers.Images { return workers.Images{Bytes: 4096, Made: 7, Dropped: 4, Restored: 90} },
 		Disk:   func() (uint64, uint64, bool) { return 10, 20, true },
 	}})
 	m.Call(ended("echo", true, "", ""))

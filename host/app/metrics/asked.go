@@ -1,6 +1,10 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"openskill/host/workers"
+)
 
 // Sources are the parts of a host that are asked when the metrics are read. They must be
 // quick and safe for concurrent use; one that is nil is left out.
@@ -8,25 +12,13 @@ type Sources struct {
 	// Load tells of the door: calls that run and that wait, and how many of each there may
 	// be.
 	Load func() (running, waiting, places, waitingPlaces int)
-	// Workers tells of the worker processes, which may be at most Most.
-	Workers func() Workers
+	// Workers tells of the worker processes, and how many there may be.
+	Workers func() (s workers.Stats, most int)
 	// Images tells of the images in memory, in workers or in the host's own process.
-	Images func() Images
+	Images func() workers.Images
 	// Disk tells of the disk of the state folder, in bytes; ok is false where the system
 	// does not say.
 	Disk func() (free, size uint64, ok bool)
-}
-
-// Workers are the worker processes of a host.
-type Workers struct {
-	Live, Spares, Busy, Most int // Live are all, spares included
-	Starts, Crashes          uint64
-}
-
-// Images are programs that were started once, whose memory calls begin with.
-type Images struct {
-	Bytes                   uint64
-	Made, Dropped, Restored uint64 // ever
 }
 
 // asked is the collector of Sources.
@@ -71,10 +63,10 @@ func (a *asked) Collect(to chan<- prometheus.Metric) {
 		tell(waitingPlaces, float64(line))
 	}
 	if a.from.Workers != nil {
-		w := a.from.Workers()
+		w, most := a.from.Workers()
 		tell(workersLive, float64(w.Live-w.Spares), "assigned")
 		tell(workersLive, float64(w.Spares), "spare")
-		tell(workersMost, float64(w.Most))
+		tell(workersMost, float64(most))
 		tell(workerCalls, float64(w.Busy))
 		tell(workerStarts, float64(w.Starts))
 		tell(workerCrashes, float64(w.Crashes))
