@@ -14,7 +14,6 @@ import (
 	"openskill/host/agentskills"
 	"openskill/host/pysource"
 	"openskill/host/pysource/preflight"
-	"openskill/plugins/javascript"
 	"openskill/plugins/python/pythontest"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
@@ -33,7 +32,7 @@ var analyze = sync.OnceValue(func() *pysource.Analyzer {
 func options(t testing.TB) *preflight.Options {
 	t.Helper()
 	shared.Runner(t, "../../..")
-	return &preflight.Options{Python: analyze(), Tenant: "test", Node: javascript.HasNode(), Modules: homes(t, runtimes.New(shared.State()))}
+	return &preflight.Options{Python: analyze(), Tenant: "test", Node: true, Modules: homes(t, runtimes.New(shared.State()))}
 }
 
 // homes knows the modules of the runtimes, as the program does.
