@@ -96,7 +96,7 @@ chromium:
 
 # The pictures of docs/console.md, where there is a Chromium.
 screenshots: console-assets skills runtimes
-	@OPENSKILL_SCREENSHOTS="$(CURDIR)/docs/console" $(GO) test ./host/app -run '^TestConsoleInABrowser$$' -count=1
+	@OPENSKILL_SCREENSHOTS="$(CURDIR)/docs/console" $(GO) -C lab test ./console -run '^TestConsoleInABrowser$$' -count=1
 
 # The package on an empty Debian that systemd boots; needs root, debootstrap, systemd-nspawn.
 package-boot:

@@ -15,7 +15,7 @@ import (
 	"openskill/sdk/skill"
 )
 
-// hostile is an OpenID provider that answers wrongly where a test says so; host/app/provider_test.go
+// hostile is an OpenID provider that answers wrongly where a test says so; lab/console/provider_test.go
 // has a real one.
 type hostile struct {
 	*httptest.Server

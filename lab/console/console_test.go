@@ -1,14 +1,12 @@
-package app
+package console
 
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"image"
 	"image/color"
 	"image/png"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,9 +22,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"openskill/host/app/config"
 	"openskill/host/app/hosttest"
-	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
 
@@ -233,8 +229,7 @@ func greeter(t *testing.T, version string) []byte {
 		"skill.yaml": `id: greeter
 version: ` + version + `
 description: Says a greeting in a tone of your choice, as often as you like.
-` + wasiEntry + `limits: {timeout_ms: 20000}
-input_schema:
+` + wasiEntry + `input_schema:
   type: object
   properties:
     name: {type: string, description: Who is greeted., minLength: 1, maxLength: 60}
@@ -245,7 +240,7 @@ input_schema:
   required: [name]
 output_schema: {type: object}
 `,
-		"m.wasm": string(says(`{"greeting": "Good morning, Ann, from `+version+`."}`, 0)),
+		"m.wasm": string(says(`{"greeting": "Good morning, Ann, from ` + version + `."}`)),
 	})
 }
 
@@ -272,28 +267,22 @@ func TestConsoleInABrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := settings(t, flags)
+	v := prepare(t, flags)
 	if pictures {
-		hosttest.Runtimes(t, "../..", s.StateDir)
+		hosttest.Runtimes(t, "../..", v.settings.StateDir)
 	} else {
-		for name, text := range map[string]string{
+		v.write(t, map[string]string{
 			"unit-converter/SKILL.md":           "---\nname: unit-converter\ndescription: Asks.\n---\nRun *it*.\n",
 			"unit-converter/scripts/convert.py": "print(1)\n",
-			"echo/skill.yaml":                   manifestOf("echo", "0.1.0", wasiEntry+"limits: {timeout_ms: 20000}\n"),
-			"echo/m.wasm":                       string(says(`{"echoed": "hello"}`, 0)),
-		} {
-			path := filepath.Join(s.SkillsDir, filepath.FromSlash(name))
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-				t.Fatal(err)
-			}
-		}
+			"echo/skill.yaml":                   echo("echo"),
+			"echo/m.wasm":                       string(says(`{"echoed": "hello"}`)),
+		})
 	}
-	keys, made := keysOf(t, s)
-	v := serve(t, s)
-	go func() {
-		for v.log.Scan() { // nobody reads it
-		}
-	}()
+	keys, made := v.keysOf(t, map[string][]string{
+		"operator": skill.Scopes(),
+		"agent":    {skill.ScopeRead, skill.ScopeInvoke, skill.ScopeExecutions, skill.ScopeAgent},
+	})
+	v.start(t, flags)
 	agent := asks{v, made["agent"].text}
 	b := openBrowser(t, v.url)
 
@@ -360,14 +349,14 @@ func TestConsoleInABrowser(t *testing.T) {
 	// Another one's call appears in an open page.
 	b.open("/console/executions")
 	b.waits("#live-state", "appear here")
-	ended := agent.want(t, 200, "POST", "/skills/greeter:invoke", `{"input": {"name": "Bob"}}`).Meta.ExecutionID
+	ended := agent.want(t, "/skills/greeter:invoke", `{"input": {"name": "Bob"}}`).Meta.ExecutionID
 	b.waits(fmt.Sprintf("tr[data-id=%q].new", ended), "greeter")
 	if pictures {
 		for range 3 {
-			agent.want(t, 200, "POST", "/skills/echo:invoke", `{"input": {"text": "hello"}}`)
-			agent.want(t, 200, "POST", "/skills/calculator:invoke", `{"input": {"numbers": [3, 5, 10], "ops": ["mean"]}}`)
+			agent.want(t, "/skills/echo:invoke", `{"input": {"text": "hello"}}`)
+			agent.want(t, "/skills/calculator:invoke", `{"input": {"numbers": [3, 5, 10], "ops": ["mean"]}}`)
 		}
-		agent.ask(t, "POST", "/skills/calculator:invoke", "application/json", `{"input": {"operation": "nothing"}}`)
+		agent.ask(t, "/skills/calculator:invoke", `{"input": {"operation": "nothing"}}`)
 		b.open("/console/executions")
 	}
 	b.shows("executions")
@@ -384,7 +373,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	b.open("/console/skills/greeter")
 	b.presses("Disable")
 	b.waits(".note.good", "can no longer be called")
-	if status, text := agent.ask(t, "POST", "/skills/greeter:invoke", "application/json", `{"input": {"name": "Bob"}}`); status == 200 {
+	if status, text := agent.ask(t, "/skills/greeter:invoke", `{"input": {"name": "Bob"}}`); status == 200 {
 		t.Errorf("it is called all the same: %s", text)
 	}
 	b.run("enable", chromedp.Click(`//section[@aria-labelledby="decide"]//button[normalize-space()="Enable"]`))
@@ -401,7 +390,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	b.shows("chat")
 
 	// A script of another one waits for an answer.
-	if status, text := agent.ask(t, "POST", "/agent-skills/unit-converter/scripts/convert.py:run", "application/json", `{"args": ["--value", "26.2", "--factor", "1.60934"]}`); status != 403 {
+	if status, text := agent.ask(t, "/agent-skills/unit-converter/scripts/convert.py:run", `{"args": ["--value", "26.2", "--factor", "1.60934"]}`); status != 403 {
 		t.Fatalf("the script did not ask: %d %s", status, text)
 	}
 	b.open("/console/approvals")
@@ -464,29 +453,4 @@ func TestConsoleInABrowser(t *testing.T) {
 	for _, text := range b.seen {
 		t.Errorf("the browser tells of %s", text)
 	}
-}
-
-// aKey is a key that a test has made.
-type aKey struct{ id, text string }
-
-// keysOf makes keys for an operator and an agent of one tenant.
-func keysOf(t *testing.T, s *config.Settings) (*identity.Keys, map[string]aKey) {
-	t.Helper()
-	db, err := OpenStore(t.Context(), s, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	keys, out := identity.NewKeys(identity.NewKeyStore(db)), map[string]aKey{}
-	for name, scopes := range map[string][]string{
-		"operator": skill.Scopes(),
-		"agent":    {skill.ScopeRead, skill.ScopeInvoke, skill.ScopeExecutions, skill.ScopeAgent},
-	} {
-		k, text, err := keys.Create(t.Context(), identity.NewKey{Name: name, Tenant: "acme", Scopes: scopes, By: "test"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		out[name] = aKey{k.ID, text}
-	}
-	return keys, out
 }

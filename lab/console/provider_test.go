@@ -1,4 +1,4 @@
-package app
+package console
 
 import (
 	"context"
@@ -21,7 +21,6 @@ import (
 	"github.com/zitadel/oidc/v3/example/server/storage"
 	"github.com/zitadel/oidc/v3/pkg/op"
 
-	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
 
@@ -99,9 +98,9 @@ func visit(t *testing.T, providerHost, secret string, jwt bool, more map[string]
 	for k, text := range more {
 		flags[k] = text
 	}
-	s := settings(t, flags)
-	s.OIDCClientSecret = secret // which has no flag
-	v.serving = serve(t, s)
+	v.serving = prepare(t, flags)
+	v.write(t, map[string]string{"echo/skill.yaml": echo("echo"), "echo/m.wasm": string(says(`{"echoed": "x"}`))})
+	v.start(t, flags, "OPENSKILL_OIDC_CLIENT_SECRET="+secret)
 	v.newBrowser(t)
 	return v
 }
@@ -278,21 +277,19 @@ func TestRefusesTokensForOthers(t *testing.T) {
 
 // TestKeysSignInWhileTheProviderIsAway: the host starts, and says what is wrong.
 func TestKeysSignInWhileTheProviderIsAway(t *testing.T) {
-	s := settings(t, map[string]string{
-		"auth": "required", "oidc-client-id": clientID, "jwt-issuer": "http://127.0.0.1:1", "jwt-jwks": noKeySet, "jwt-audience": clientID,
+	flags := map[string]string{
+		"auth": "required", "oidc-client-id": clientID, "jwt-issuer": "http://127.0.0.1:1", "jwt-jwks": "http://127.0.0.1:1/keys", "jwt-audience": clientID,
 		"http-base-url": "http://127.0.0.1:1234",
-	})
-	v := &visiting{serving: serve(t, s)}
+	}
+	v := &visiting{serving: prepare(t, flags)}
+	_, made := v.keysOf(t, map[string][]string{"n": {skill.ScopeRead}})
+	v.start(t, flags)
 	v.newBrowser(t)
 	res, page := v.get(t, v.url+"/console/signin/provider")
 	if res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(page, "identity provider") || !strings.Contains(page, "API key or JWT") {
 		t.Errorf("%d %s", res.StatusCode, page)
 	}
-	_, key, err := ManageKeys(v.host.kept.db, skill.Local()).Create(t.Context(), identity.NewKey{Name: "n", Tenant: "acme", Scopes: []string{skill.ScopeRead}, By: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if res, page := v.do(t, http.MethodPost, v.url+"/console/signin", url.Values{"credential": {key}}); res.StatusCode != http.StatusOK || res.Request.URL.Path != "/console/skills" {
+	if res, page := v.do(t, http.MethodPost, v.url+"/console/signin", url.Values{"credential": {made["n"].text}}); res.StatusCode != http.StatusOK || res.Request.URL.Path != "/console/skills" {
 		t.Errorf("%d %s", res.StatusCode, page)
 	}
 }
@@ -325,7 +322,6 @@ func TestSignsInWithABrowser(t *testing.T) {
 // token: the host tells it where to get one.
 func TestMCPClientSignsIn(t *testing.T) {
 	v := visit(t, "127.0.0.1", "a client secret", true, nil)
-	addSkills(t, v.host.settings.SkillsDir, map[string]string{"echo": `{"echoed": "x"}`})
 	callback := v.url + "/console/signin/callback" // which is the client's here
 	v.browser.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
 		if strings.HasPrefix(r.URL.String(), callback) {
