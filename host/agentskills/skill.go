@@ -116,7 +116,7 @@ var mediaTypes = map[string]string{
 	".md": "text/markdown", ".json": "application/json", ".yaml": "application/yaml", ".yml": "application/yaml",
 	".csv": "text/csv", ".xml": "application/xml", ".txt": "text/plain",
 	".py": "text/x-python", ".js": "text/javascript", ".mjs": "text/javascript", ".cjs": "text/javascript",
-	".ts": "text/typescript", ".mts": "text/typescript", ".cts": "text/typescript", ".tsx": "text/typescript", ".sh": "text/x-shellscript",
+	".ts": "text/typescript", ".mts": "text/typescript", ".cts": "text/typescript", ".tsx": "text/typescript", ".sh": "text/x-shellscript", ".bash": "text/x-shellscript",
 	".ps1": "text/x-powershell", ".cs": "text/x-csharp", ".csx": "text/x-csharp",
 	".html": "text/html", ".css": "text/css", ".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg",
 	".pdf": "application/pdf",

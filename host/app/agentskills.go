@@ -87,7 +87,12 @@ type scripts struct{ *Host }
 var scriptKinds = map[string]skill.Kind{
 	".py": skill.WasmPython, ".js": skill.WasmJavaScript, ".mjs": skill.WasmJavaScript, ".cjs": skill.WasmJavaScript,
 	".ts": skill.WasmJavaScript, ".mts": skill.WasmJavaScript, ".cts": skill.WasmJavaScript, ".tsx": skill.WasmJavaScript,
+	".sh": skill.WasmShell, ".bash": skill.WasmShell,
 }
+
+// shellFuel is how much more fuel scripts of the shell get by default than others: it
+// interprets text, and a turn of a loop takes some 100,000 units.
+const shellFuel = 10
 
 // Script implements [dispatch.Scripts].
 func (s scripts) Script(ctx context.Context, p skill.Principal, name, script string) (*manifest.Skill, error) {
@@ -99,7 +104,7 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 	if !ok {
 		return nil, &skill.Error{
 			Op: "host.Script", Code: skill.InvalidArgument, Subject: skill.CleanText(script, 80),
-			Message: "unsupported script type: the sandbox runs .py, .js, .mjs, .cjs, .ts, .mts, .cts and .tsx",
+			Message: "unsupported script type: the sandbox runs .py, .js, .mjs, .cjs, .ts, .mts, .cts, .tsx, .sh and .bash",
 		}
 	}
 	native := kind == skill.WasmPython && t.Skill.Native()
@@ -112,7 +117,11 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 			return nil, err
 		}
 	}
-	limits := s.settings.Defaults().Lower(s.settings.Caps())
+	caps := s.settings.Caps()
+	limits := s.settings.Defaults().Lower(caps)
+	if kind == skill.WasmShell {
+		limits.Fuel = max(limits.Fuel, min(limits.Fuel, caps.Fuel/shellFuel)*shellFuel)
+	}
 	return &manifest.Skill{
 		Descriptor: skill.Descriptor{
 			ID: skill.ID(t.Skill.Frontmatter().Name), Version: t.Skill.Frontmatter().Metadata["version"], Description: t.Skill.Frontmatter().Description,

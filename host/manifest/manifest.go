@@ -60,7 +60,7 @@ type manifest struct {
 
 // runtimes are those of each type that has any.
 var runtimes = map[string][]string{
-	"wasm": {"extism", "javascript", "python", "wasi"},
+	"wasm": {"extism", "javascript", "python", "shell", "wasi"},
 	"cli":  {"exec", "python"},
 }
 

@@ -11,6 +11,7 @@ import (
 	"openskill/plugins/javascript"
 	"openskill/plugins/python"
 	"openskill/plugins/remote"
+	"openskill/plugins/shell"
 	"openskill/plugins/wasi"
 	"openskill/plugins/wasi/sandbox"
 	"openskill/sdk/skill"
@@ -51,6 +52,7 @@ func Sandboxed(o Options) []skill.Runner {
 		wasi.New(o.Engine, &wasi.Options{Outgoing: o.Outgoing}),
 		javascript.New(o.Engine, &javascript.Options{Outgoing: o.Outgoing}),
 		python.New(o.Engine, &python.Options{StateDir: o.StateDir, Outgoing: o.Outgoing, Imports: o.Imports, Programs: programs}),
+		shell.New(o.Engine, &shell.Options{StateDir: o.StateDir, Outgoing: o.Outgoing}),
 		extism.New(o.Engine, &extism.Options{Outgoing: o.Outgoing}),
 	}
 }

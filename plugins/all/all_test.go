@@ -36,7 +36,7 @@ func TestEveryKindOnce(t *testing.T) {
 	for _, r := range runners(t, Options{}) {
 		kinds = append(kinds, r.Kind())
 	}
-	if diff := cmp.Diff([]skill.Kind{skill.WasmWASI, skill.WasmJavaScript, skill.WasmPython, skill.WasmExtism, skill.CLIPython, skill.CLIExec, skill.HTTP}, kinds); diff != "" {
+	if diff := cmp.Diff([]skill.Kind{skill.WasmWASI, skill.WasmJavaScript, skill.WasmPython, skill.WasmShell, skill.WasmExtism, skill.CLIPython, skill.CLIExec, skill.HTTP}, kinds); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
 	}
 }
@@ -50,6 +50,7 @@ func TestWhatIsMissing(t *testing.T) {
 		skill.WasmWASI:       "",
 		skill.WasmJavaScript: "",
 		skill.WasmPython:     "openskill runtime install",
+		skill.WasmShell:      "make runtimes",
 		skill.CLIPython:      "install Python",
 		skill.CLIExec:        "install Python",
 		skill.HTTP:           "",

@@ -34,7 +34,7 @@ var tracePattern = regexp.MustCompile(`^[0-9A-Za-z._-]{1,64}$`)
 func ValidTraceID(s string) bool { return tracePattern.MatchString(s) }
 
 // Kind is how a skill is executed, as "type:runtime": wasm:wasi, wasm:python,
-// wasm:javascript, wasm:extism, cli:python; or as "type" where there is one runtime: http.
+// wasm:javascript, wasm:shell, wasm:extism, cli:python; or as "type" where there is one runtime: http.
 type Kind string
 
 // The kinds of this release.
@@ -42,6 +42,7 @@ const (
 	WasmWASI       Kind = "wasm:wasi"
 	WasmPython     Kind = "wasm:python"
 	WasmJavaScript Kind = "wasm:javascript"
+	WasmShell      Kind = "wasm:shell"
 	WasmExtism     Kind = "wasm:extism"
 	CLIPython      Kind = "cli:python"
 	CLIExec        Kind = "cli:exec"

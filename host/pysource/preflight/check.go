@@ -200,6 +200,8 @@ func (c *check) script(ctx context.Context, name string) error {
 		if err := c.javaScript(name, &s); err != nil {
 			return err
 		}
+	case "shell":
+		s.Runtime = "shell"
 	default:
 		c.find(name, 0, CannotRun, KindLanguage, "the sandbox has no interpreter for "+language.title, language.instead)
 	}

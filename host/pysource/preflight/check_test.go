@@ -281,7 +281,7 @@ func TestOwnModules(t *testing.T) {
 
 func TestOtherLanguages(t *testing.T) {
 	r, err := preflight.Check(t.Context(), folder(t, map[string]string{
-		"a.sh": "ls\n", "b.ts": "import { f } from './lib/f';\n", "c.cs": "", "d.rb": "", "e.R": "", "fast.so": "\x7fELF", "README.md": "```sh\nls\n```\n",
+		"a.zsh": "ls\n", "b.ts": "import { f } from './lib/f';\n", "c.cs": "", "d.rb": "", "e.R": "", "fast.so": "\x7fELF", "README.md": "```sh\nls\n```\n",
 		"good.mjs":  "import * as std from 'std';\nimport { f } from './lib/f.mjs';\nconsole.log(f(scriptArgs));\n",
 		"lib/f.mjs": "export const f = (a) => a.length;\n",
 		"bad.mjs":   "import fs from 'node:fs';\nimport x from 'left-pad'\nimport { g } from './lib/none';\nconst y = require('child_process');\nconst z = await fetch('x');\n// fetch('in a comment')\nnew Worker('x');\nimport https from 'https';\nimport { f } from './lib/f';\n",
@@ -290,7 +290,7 @@ func TestOtherLanguages(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"a.sh: cannot run: the sandbox has no interpreter for shell scripts; write it in Python or JavaScript",
+		"a.zsh: cannot run: the sandbox has no interpreter for zsh scripts; write it in Python or JavaScript",
 		"bad.mjs:2: cannot run: package left-pad is not in the skill",
 		"bad.mjs:3: cannot run: ./lib/none: there is no such file",
 		"bad.mjs:4: cannot run: Node's module child_process does nothing",
