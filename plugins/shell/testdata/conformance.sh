@@ -22,7 +22,7 @@ case $behaviour in
   sleep) sleep "$(printf '%d.%03d' $((n / 1000)) $((n % 1000)))" ;;
   allocate) x=xxxxxxxx; while :; do x+=$x; done ;;
   recurse) down() { down; }; down ;;
-  environment) env | jq -Rnc '{env: [inputs | capture("^(?<key>[^=]*)=(?<value>.*)")] | from_entries, args: $ARGS.positional}' --args -- "$@" ;;
+  environment) env | jq -Rnc '{env: [inputs | capture("^(?<key>[^=]*)=(?<value>.*)")] | from_entries, args: $ARGS.positional}' --args -- "$n" "$@" ;;
   read-file) cat "$1" 2>/dev/null || { echo refused; exit 3; } ;;
   write-work) for name; do mkdir -p "$(dirname "work/$name")" && pattern "$n" >"work/$name" || exit 67; done ;;
   fill-work)

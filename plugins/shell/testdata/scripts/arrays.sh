@@ -11,7 +11,7 @@ age[cy]=40
 for k in $(printf '%s\n' "${!age[@]}" | sort); do echo "$k=${age[$k]}"; done
 [[ -v age[bob] ]] && echo has bob
 [[ -v age[dan] ]] || echo no dan
-copy=("${fruits[@]/a/A}")
+copy=("${fruits[@]}")
 echo "${copy[*]}"
 join() { local out=$1; shift; for i; do out+=,$i; done; echo "$out"; }; join "${copy[@]}"
 sorted=($(printf '%s\n' 3 1 2 | sort -n)); echo "${sorted[@]}"
