@@ -170,7 +170,7 @@ func TestProblems(t *testing.T) {
 		"fallback http":        {with("fallback: {type: http, entry: a.json}"), 1, "needs its address in permissions.http"},
 		"fallback no runtime":  {with("fallback: {type: cli, entry: a.py}"), 7, "has no key runtime"},
 		"no runtime":           {strings.Replace(with("is_enabled: true"), "runtime: wasi\n", "", 1), 1, "has no key runtime"},
-		"runtime":              {with("runtime: ruby"), 5, "accepted: extism, javascript, python, wasi"},
+		"runtime":              {with("runtime: ruby"), 5, "accepted: extism, javascript, python, shell, wasi"},
 		"a plug-in's function": {strings.Replace(with("entry: m.wasm#a b"), "runtime: wasi", "runtime: extism", 1), 6, "exported function"},
 		"entry up":             {with("entry: ../m.wasm"), 6, "use a relative path"},
 		"entry up inside":      {with("entry: a/../../m.wasm"), 6, "use a relative path"},

@@ -76,7 +76,7 @@ func native(t *testing.T, name string, text []byte) []byte {
 	if err := os.Mkdir(work, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(work, name+".sh"), text, 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(filepath.Join(work, name+".sh"), text, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{"bash", "./" + name + ".sh"}
