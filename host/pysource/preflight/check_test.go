@@ -319,6 +319,21 @@ func TestOtherLanguages(t *testing.T) {
 	}
 }
 
+// Without Node's modules a script that uses none of them runs, and another says what is missing.
+func TestNodeIsNotInstalled(t *testing.T) {
+	o := options(t)
+	o.Node = false
+	r, err := preflight.Check(t.Context(), folder(t, map[string]string{
+		"plain.js": "console.log(1);\n", "old.mjs": "import * as std from 'std';\n", "a.js": "require('./x');\n", "b.mjs": "import fs from 'fs';\n", "c.ts": "",
+	}), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run, _, cannot := r.Count(); run != 2 || cannot != 3 || !strings.Contains(seen(r)[0], "Node's modules are not installed") {
+		t.Errorf("%d run, %d cannot: %q", run, cannot, seen(r))
+	}
+}
+
 // What is too large, nested too deeply or no text at all is said, and ends nothing.
 func TestHostile(t *testing.T) {
 	o := options(t)

@@ -9,8 +9,8 @@ import (
 
 // javaScripts finds what a line uses. It takes 3 ms to make, which no start of the program, or of a
 // worker, pays.
-var javaScripts = sync.OnceValue(func() *struct{ imports, requires, globals, sets, calls *regexp.Regexp } {
-	return &struct{ imports, requires, globals, sets, calls *regexp.Regexp }{
+var javaScripts = sync.OnceValue(func() *struct{ imports, requires, globals, sets, calls, node *regexp.Regexp } {
+	return &struct{ imports, requires, globals, sets, calls, node *regexp.Regexp }{
 		regexp.MustCompile(`(?:^|[;\s}])(?:import|export)\b[^'"();]*?\bfrom\s*['"]([^'"\n]{1,200})['"]|(?:^|[;\s])import\s*['"]([^'"\n]{1,200})['"]|\bimport\s*\(\s*['"]([^'"\n]{1,200})['"]`),
 		regexp.MustCompile(`(?:^|[^.\w$])require\s*\(\s*['"]([^'"\n]{1,200})['"]`),
 		// Names of Node, of other runtimes and of browsers that the sandbox has not.
@@ -18,6 +18,7 @@ var javaScripts = sync.OnceValue(func() *struct{ imports, requires, globals, set
 			`new\s+(?:Worker|WebSocket|XMLHttpRequest|BroadcastChannel|MessageChannel|(?:Compression|Decompression|TextEncoder|TextDecoder)Stream)\b)`),
 		regexp.MustCompile(`/(?:[^/\n\\]|\\.)*\[(?:[^/\n\\]|\\.)*(?:--|&&)(?:[^/\n\\]|\\.)*/[a-z]*v`),
 		regexp.MustCompile(`(?:^|[^.\w$])fetch\s*\(`),
+		regexp.MustCompile(`(?:^|[^.\w$])(?:require\s*\(|fetch\s*\(|(?:process|Buffer|module|exports|crypto)\.|__dirname|__filename|new\s+(?:URL|TextEncoder|TextDecoder|AbortController)\b)`),
 	}
 })
 
@@ -31,7 +32,7 @@ func (c *check) javaScript(name string, s *Script) error {
 	s.Runtime = "javascript"
 	find := javaScripts()
 	quickjs := usesQuickJS(text, find.imports)
-	if !c.o.Node && !quickjs {
+	if !c.o.Node && !quickjs && (find.node.Match(text) || path.Ext(name) != ".js" && path.Ext(name) != ".mjs" || importsNode(text, find.imports)) {
 		c.find(name, 0, CannotRun, KindLanguage, "Node's modules are not installed on this host", "the operator runs make node-modules and builds again")
 		return nil
 	}
@@ -70,6 +71,18 @@ func (c *check) javaScript(name string, s *Script) error {
 		}
 	}
 	return nil
+}
+
+// importsNode reports whether a script imports a module of Node.
+func importsNode(text []byte, imports *regexp.Regexp) bool {
+	for _, m := range imports.FindAllSubmatch(text, 50) {
+		for _, module := range m[1:] {
+			if _, ok := nodeModules[strings.TrimPrefix(string(module), "node:")]; ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // usesQuickJS reports whether a script is written for QuickJS and not for Node.
