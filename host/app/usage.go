@@ -54,11 +54,11 @@ func (h *Host) Usage(ctx context.Context, p skill.Principal, tenant string) (*sk
 	const millionth = 1000 // billionths of a dollar
 	u.ResetsAt = t.Ends
 	u.Today = []skill.DailyUsage{
-		{Kind: "calls", Used: t.Calls, Limit: t.CallLimit},
-		{Kind: "fuel", Used: t.Fuel, Limit: t.FuelLimit},
-		{Kind: "model_requests", Used: t.Models.Requests, Limit: t.ModelLimits.Requests},
-		{Kind: "model_tokens", Used: t.Models.Tokens, Limit: t.ModelLimits.Tokens},
-		{Kind: "model_cost", Used: t.Models.Cost / millionth, Limit: t.ModelLimits.Cost / millionth},
+		{Kind: "calls", Used: t.Calls, Limit: limitOf(t.CallLimit)},
+		{Kind: "fuel", Used: t.Fuel, Limit: limitOf(t.FuelLimit)},
+		{Kind: "model_requests", Used: t.Models.Requests, Limit: limitOf(t.ModelLimits.Requests)},
+		{Kind: "model_tokens", Used: t.Models.Tokens, Limit: limitOf(t.ModelLimits.Tokens)},
+		{Kind: "model_cost", Used: t.Models.Cost / millionth, Limit: limitOf(t.ModelLimits.Cost / millionth)},
 	}
 	return u, nil
 }

@@ -51,9 +51,12 @@ func TestUsageOfATenant(t *testing.T) {
 	}
 	today := map[string][2]int64{}
 	for _, d := range u.Today {
-		today[d.Kind] = [2]int64{d.Used, d.Limit}
+		if d.Limit == nil {
+			d.Limit = new(int64)
+		}
+		today[d.Kind] = [2]int64{d.Used, *d.Limit}
 	}
-	if today["model_requests"] != [2]int64{1, 7} || today["model_tokens"][0] != 60 || today["model_cost"] != [2]int64{2000, 500_000} || len(today) != 5 || u.Tenant != "acme" {
+	if today["model_requests"] != [2]int64{1, 7} || today["model_tokens"][0] != 60 || today["model_cost"] != [2]int64{2000, 500_000} || today["calls"][1] != 0 || today["fuel"][1] != 0 || len(today) != 5 || u.Tenant != "acme" {
 		t.Errorf("%s today: %v", u.Tenant, today)
 	}
 	if !u.ResetsAt.After(now) || u.ResetsAt.After(now.Add(25*time.Hour)) {

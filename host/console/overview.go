@@ -90,10 +90,14 @@ func storedCount(n int64, limit *int64) string {
 
 // usedToday is what was used of a limit of the day.
 func usedToday(u skill.DailyUsage) string {
+	shown := func(n int64) string { return amount(uint64(max(n, 0))) } // not negative
 	if u.Kind == "model_cost" {
-		return dollars(u.Used) + " of " + dollars(u.Limit)
+		shown = dollars
 	}
-	return amount(uint64(max(u.Used, 0))) + " of " + amount(uint64(max(u.Limit, 0))) // not negative
+	if u.Limit == nil {
+		return shown(u.Used)
+	}
+	return shown(u.Used) + " of " + shown(*u.Limit)
 }
 
 func dollars(millionths int64) string {

@@ -391,7 +391,7 @@ func TestReads(t *testing.T) {
 	if b, err := c.Tools(ctx, "open ai"); err != nil || !json.Valid(b) {
 		t.Error(string(b), err)
 	}
-	if u, err := c.Usage(ctx, "a b"); err != nil || u.Tenant != "a b" || u.Stored[0].Count != 2 || u.Stored[0].CountLimit != nil || u.Today[0].Limit != 9 || u.ResetsAt.Day() != 3 {
+	if u, err := c.Usage(ctx, "a b"); err != nil || u.Tenant != "a b" || u.Stored[0].Count != 2 || u.Stored[0].CountLimit != nil || *u.Today[0].Limit != 9 || u.ResetsAt.Day() != 3 {
 		t.Error(u, err)
 	}
 	if s, text, err := c.AgentSkill(ctx, "a"); err != nil || s.Trust != skill.Trusted || text != "# A" {

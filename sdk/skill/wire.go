@@ -124,9 +124,10 @@ type StoredUsage struct {
 }
 
 // DailyUsage is what a tenant has used today of one kind: "calls", "fuel",
-// "model_requests", "model_tokens" or "model_cost" (millionths of a US dollar).
+// "model_requests", "model_tokens" or "model_cost" (millionths of a US dollar). Limit is nil where
+// none is set.
 type DailyUsage struct {
 	Kind  string `json:"kind"`
 	Used  int64  `json:"used"`
-	Limit int64  `json:"limit"`
+	Limit *int64 `json:"limit"`
 }

@@ -758,7 +758,8 @@ export type TenantUsage = {
   today: {
     /** `model_cost` is in millionths of a US dollar. */
     kind: "calls" | "fuel" | "model_requests" | "model_tokens" | "model_cost";
-    limit: number;
+    /** Null where none is set. */
+    limit: number | null;
     used: number;
   }[];
 };

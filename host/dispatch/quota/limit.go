@@ -3,6 +3,7 @@ package quota
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -93,10 +94,15 @@ func (q *Quotas) limits(c *caller, p skill.Principal, owner string, id skill.ID,
 
 // rates finds what p and its tenant may do a minute; q.mu is held.
 func (q *Quotas) rates(c *caller, p skill.Principal, now time.Time) error {
-	if err := q.limit(c, principalKey(p), ofPrincipal, int64(q.o.RatePrincipal), now); err != nil {
-		return err
+	if n := int64(q.o.RatePrincipal); n > 0 {
+		if err := q.limit(c, principalKey(p), ofPrincipal, n, now); err != nil {
+			return err
+		}
 	}
-	return q.limit(c, tenantKey(p.Tenant), ofTenant, int64(q.o.RateTenant), now)
+	if n := int64(q.o.RateTenant); n > 0 {
+		return q.limit(c, tenantKey(p.Tenant), ofTenant, n, now)
+	}
+	return nil
 }
 
 // limit finds one limit, or begins to know of it. Of a skill whose limit was changed
@@ -162,11 +168,14 @@ func (l *limit) read(r *Row, now time.Time) {
 	l.seen, l.shut = now, time.Time{}
 	if l.perMinute == 0 {
 		l.usedFuel, l.full = r.Fuel, l.day
-		l.free = max(l.calls-r.Calls, 0) / hundredth
+		l.free = math.MaxInt64
+		if l.calls > 0 {
+			l.free = max(l.calls-r.Calls, 0) / hundredth
+		}
 		switch {
-		case r.Calls >= l.calls:
+		case l.called(r.Calls):
 			l.shut, l.why = l.day, perDayUnit
-		case r.Fuel >= l.fuel:
+		case l.burnt(r.Fuel, 0):
 			l.shut, l.why = l.day, fuelUnit
 		}
 		return
@@ -185,12 +194,15 @@ func (b bounds) has(r *Row, before uint64, now time.Time) bool {
 	if b.perMinute > 0 {
 		return r.room(b.perMinute, now.UnixNano()) >= 1
 	}
-	return r.Calls < b.calls && !b.burnt(r.Fuel, before)
+	return !b.called(r.Calls) && !b.burnt(r.Fuel, before)
 }
+
+// called reports whether nothing is left of a day's calls.
+func (b bounds) called(calls int64) bool { return b.calls > 0 && calls >= b.calls }
 
 // burnt reports whether nothing is left of a day's fuel, with what calls may still use.
 func (b bounds) burnt(used int64, running uint64) bool {
-	return used >= b.fuel || running >= uint64(b.fuel-used)
+	return b.fuel > 0 && (used >= b.fuel || running >= uint64(b.fuel-used))
 }
 
 // count counts n calls in a row, or gives them back.

@@ -122,7 +122,7 @@ func TestManyPrincipals(t *testing.T) {
 	quota.LowerBounds(t, 1000, 50)
 	at(t, func(t *testing.T) {
 		s := newStore(t)
-		q := open(t, s, func(o *quota.Options) { o.RateTenant = 10_000_000 })
+		q := open(t, s, func(o *quota.Options) { o.RateTenant, o.RatePrincipal = 10_000_000, 6_000_000 })
 		full := -1
 		for i := range 1100 {
 			if err := (call{id: fmt.Sprint("p", i)}).run(t, q); err != nil {

@@ -11,16 +11,15 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Options of Quotas. Store is required; zero limits are the defaults, and negative ones
-// are refused.
+// Options of Quotas. Store is required; negative limits are refused.
 type Options struct {
 	Store Store
 
-	RateTenant    int // calls of a tenant a minute; 0: 6,000,000
-	RatePrincipal int // calls of a principal a minute; 0: 6,000,000
+	RateTenant    int // calls of a tenant a minute; 0: no limit is set
+	RatePrincipal int // calls of a principal a minute; 0: no limit is set
 
-	DailyExecutions uint64 // calls of a tenant a day; 0: 10^9
-	DailyFuel       uint64 // fuel of a tenant a day; 0: 10^18
+	DailyExecutions uint64 // calls of a tenant a day; 0: no limit is set
+	DailyFuel       uint64 // fuel of a tenant a day; 0: no limit is set
 
 	DailyModelRequests uint64 // questions of a tenant to models a day; 0: 10,000
 	DailyModelTokens   uint64 // tokens of these, prompts and replies together; 0: 20,000,000
@@ -81,24 +80,10 @@ type load struct {
 	fuel  uint64 // that these calls may use at most
 }
 
-// bounds fills in what is not said, and refuses what is no limit.
+// bounds fills in the limits of questions to models, and refuses what is no limit.
 func (o *Options) bounds() error {
-	for _, l := range []struct {
-		value *int
-		zero  int
-	}{{&o.RateTenant, 6_000_000}, {&o.RatePrincipal, 6_000_000}} {
-		if *l.value < 0 {
-			return errors.New("quota: a limit is negative")
-		}
-		if *l.value == 0 {
-			*l.value = l.zero
-		}
-	}
-	if o.DailyExecutions == 0 {
-		o.DailyExecutions = 1_000_000_000
-	}
-	if o.DailyFuel == 0 {
-		o.DailyFuel = 1_000_000_000_000_000_000
+	if o.RateTenant < 0 || o.RatePrincipal < 0 || o.DailyModelCost < 0 {
+		return errors.New("quota: a limit is negative")
 	}
 	if o.DailyModelRequests == 0 {
 		o.DailyModelRequests = 10_000
@@ -108,9 +93,6 @@ func (o *Options) bounds() error {
 	}
 	if o.DailyModelCost == 0 {
 		o.DailyModelCost = 100_000_000_000
-	}
-	if o.DailyModelCost < 0 {
-		return errors.New("quota: a limit is negative")
 	}
 	o.DailyExecutions, o.DailyFuel = min(o.DailyExecutions, math.MaxInt64), min(o.DailyFuel, math.MaxInt64)
 	o.DailyModelRequests, o.DailyModelTokens = min(o.DailyModelRequests, math.MaxInt64), min(o.DailyModelTokens, math.MaxInt64)

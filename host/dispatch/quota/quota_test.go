@@ -285,11 +285,33 @@ func TestRoundTrips(t *testing.T) {
 	})
 }
 
+// What no limit is set for is counted, and not refused.
+func TestUnsetLimitsRefuseNothing(t *testing.T) {
+	at(t, func(t *testing.T) {
+		s := newStore(t)
+		err := s.Exchange(t.Context(), []string{"day 2000-01-01 acme"}, func(rows []quota.Row) {
+			rows[0].Calls, rows[0].Fuel, rows[0].Ends = 1<<60, 1<<62, time.Now().Add(time.Hour)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := open(t, s, nil)
+		for range 3 {
+			if err := (call{}).run(t, q); err != nil {
+				t.Error(err)
+			}
+		}
+		if today, err := q.Today(t.Context(), "acme"); err != nil || today.Calls < 1<<60 || today.CallLimit != 0 || today.FuelLimit != 0 {
+			t.Errorf("%+v, %v", today, err)
+		}
+	})
+}
+
 // Who comes after a pause does not wait either; the second one does.
 func TestCloseCountsAll(t *testing.T) {
 	at(t, func(t *testing.T) {
 		s := newStore(t)
-		q := open(t, s, nil)
+		q := open(t, s, func(o *quota.Options) { o.RatePrincipal = 6_000_000 })
 		const principals = 4000 // more than one transaction counts
 		for range 2 {
 			for i := range principals { // the first time, each is counted before it begins
