@@ -10,6 +10,7 @@ import (
 	"openskill/host/agentskills"
 	"openskill/host/app/config"
 	"openskill/host/dispatch/approval"
+	"openskill/host/dispatch/grants"
 	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
@@ -122,6 +123,10 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 	if kind == skill.WasmShell {
 		limits.Fuel = max(limits.Fuel, min(limits.Fuel, caps.Fuel/shellFuel)*shellFuel)
 	}
+	// A skill of the operator's own, or one that the operator trusts, may read what the
+	// operator shows to skills. Requests and variables are those of entries that name it.
+	permissions := s.live.Load().Allowed().Scripts(grants.Skill{ID: skill.ID(t.Skill.Frontmatter().Name), Trust: t.Skill.Trust(), Owner: t.Skill.Owner()})
+	permissions.Data, permissions.Scratch = t.Skill.Trust() >= skill.Trusted, native
 	return &manifest.Skill{
 		Descriptor: skill.Descriptor{
 			ID: skill.ID(t.Skill.Frontmatter().Name), Version: t.Skill.Frontmatter().Metadata["version"], Description: t.Skill.Frontmatter().Description,
@@ -129,8 +134,6 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 		},
 		Owner: t.Skill.Owner(), Folder: folder, Limits: limits,
 		Primary: skill.Target{Kind: kind, Entry: t.Script.Path()},
-		// A skill of the operator's own, or one that the operator trusts, may read what the
-		// operator shows to skills.
-		Permissions: skill.Permissions{Data: t.Skill.Trust() >= skill.Trusted, Scratch: native},
+		Permissions: permissions,
 	}, nil
 }

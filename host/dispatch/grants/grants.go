@@ -50,6 +50,7 @@ type entry[T any] struct {
 	uploads bool   // false: skills of the operator's own
 	owner   string // of an upload; "*" for every tenant
 	id      string // "*" for every skill
+	scripts bool   // also scripts of Agent Skills, which have no manifest to ask in
 	what    T
 }
 
@@ -75,21 +76,84 @@ func Parse(http, env, data string, lookup func(name string) (value string, ok bo
 	a.http, httpProblem = entries(http, skill.ParseHTTPRule)
 	a.env, envProblem = entries(env, func(s string) (variable, error) {
 		name, value, given := strings.Cut(s, "=")
-		v := variable{strings.TrimSpace(name), strings.TrimSpace(value)}
-		switch {
-		case !outgoing.ValidEnvName(v.name):
-			return v, fmt.Errorf("invalid variable name: use letters, digits and _, and no reserved name (OPENSKILL_…, PYTHON…, HOME, TMPDIR)")
-		case !given:
-			if v.value, given = lookup(v.name); !given {
-				return v, fmt.Errorf("%s is not set in the host's environment; write %s=value, or set it", v.name, v.name)
-			}
+		if given {
+			name += "=" + strings.TrimSpace(value)
 		}
-		if len(v.value) > maxValue || strings.ContainsRune(v.value, 0) {
-			return v, fmt.Errorf("the value of %s has a NUL or exceeds %d bytes", v.name, maxValue)
-		}
-		return v, nil
+		return variableOf(name, lookup)
 	})
 	return a, httpProblem, envProblem, dataProblem
+}
+
+// variableOf reads NAME=value, or NAME of a variable of the host.
+func variableOf(s string, lookup func(name string) (value string, ok bool)) (variable, error) {
+	name, value, given := strings.Cut(s, "=")
+	v := variable{strings.TrimSpace(name), value}
+	switch {
+	case !outgoing.ValidEnvName(v.name):
+		return v, fmt.Errorf("invalid variable name: use letters, digits and _, and no reserved name (OPENSKILL_…, PYTHON…, HOME, TMPDIR)")
+	case !given:
+		if v.value, given = lookup(v.name); !given {
+			return v, fmt.Errorf("%s is not set in the host's environment; write %s=value, or set it", v.name, v.name)
+		}
+	}
+	if len(v.value) > maxValue || strings.ContainsRune(v.value, 0) {
+		return v, fmt.Errorf("the value of %s has a NUL or exceeds %d bytes", v.name, maxValue)
+	}
+	return v, nil
+}
+
+// WithScripts allows what a allows, and these requests and variables to every skill and script.
+// The errors never show a value.
+func (a *Allowed) WithScripts(http, env []string, lookup func(name string) (value string, ok bool)) (*Allowed, error) {
+	out := Allowed{}
+	if a != nil {
+		out = *a
+	}
+	if len(http) > maxEntries || len(env) > maxEntries {
+		return nil, fmt.Errorf("too many rules; the limit is %d", maxEntries)
+	}
+	var rules []entry[skill.HTTPRule]
+	var variables []entry[variable]
+	for _, s := range http {
+		rule, err := skill.ParseHTTPRule(strings.Replace(s, ",", " ", 1))
+		if err != nil {
+			return nil, errors.New(message(err))
+		}
+		for _, uploads := range []bool{false, true} {
+			rules = append(rules, entry[skill.HTTPRule]{uploads: uploads, owner: "*", id: "*", scripts: true, what: rule})
+		}
+	}
+	for _, s := range env {
+		v, err := variableOf(s, lookup)
+		if err != nil {
+			return nil, err
+		}
+		for _, uploads := range []bool{false, true} {
+			variables = append(variables, entry[variable]{uploads: uploads, owner: "*", id: "*", scripts: true, what: v})
+		}
+	}
+	slices.Reverse(variables) // the last one of a name counts
+	out.http, out.env = append(rules, out.http...), append(variables, out.env...)
+	return &out, nil
+}
+
+// Scripts gives what a script of an Agent Skill has for asking: what entries allow that name
+// its skill.
+func (a *Allowed) Scripts(s Skill) (asked skill.Permissions) {
+	if a == nil {
+		return asked
+	}
+	for i := range a.http {
+		if e := &a.http[i]; e.scripts && e.fits(s) {
+			asked.HTTP = append(asked.HTTP, e.what)
+		}
+	}
+	for i := range a.env {
+		if e := &a.env[i]; e.scripts && e.fits(s) && !slices.Contains(asked.Env, e.what.name) {
+			asked.Env = append(asked.Env, e.what.name)
+		}
+	}
+	return asked
 }
 
 // folder reads the folder of an entry for data.
@@ -152,6 +216,7 @@ func whose[T any](s string) (e entry[T], rest string, err error) {
 		if _, err := skill.ParseID(e.id); err != nil {
 			return e, "", err
 		}
+		e.scripts = true
 	}
 	return e, rest, nil
 }
