@@ -12,6 +12,8 @@
 //	@acme/* https://api.example.com          every upload of that tenant
 //	@*/* https://api.example.com             every upload
 //
+// A script of an Agent Skill cannot ask: it gets what entries that name its skill allow.
+//
 // An entry for data names a folder below the data folder, or nothing for all of it:
 //
 //	@acme/weather reports/2026               that folder is the upload's /data
