@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"openskill/plugins/runnertest"
+	"openskill/plugins/wasi/sandbox"
 	"openskill/sdk/skill"
 )
 
@@ -14,7 +15,7 @@ import (
 // skill's folder outside.
 func TestPrograms(t *testing.T) {
 	e, state := warm(t)
-	r := New(e, &Options{StateDir: state})
+	r := New(e, &Options{StateDir: state, Programs: &sandbox.Programs{}})
 	defer r.Close()
 	program := func(t *testing.T, text string) *skill.Call {
 		t.Helper()

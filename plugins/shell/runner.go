@@ -17,6 +17,8 @@ type Options struct {
 	StateDir string
 	// Outgoing makes the requests of scripts; nil: there is no network.
 	Outgoing skill.Outgoing
+	// Programs are those that scripts can start, which this is many of; nil: none.
+	Programs *sandbox.Programs
 }
 
 // Runner executes shell scripts on an engine. It is safe for concurrent use.
@@ -34,10 +36,16 @@ func New(e *wasm.Engine, opts *Options) *Runner {
 	if opts == nil {
 		opts = &Options{}
 	}
-	return &Runner{
-		runtime: newRuntime(opts.StateDir),
-		calls:   sandbox.NewCalls(sandbox.CallsOf{Engine: e, Op: "shell", Runtime: "shell", Outgoing: opts.Outgoing}),
-	}
+	r := &Runner{runtime: newRuntime(opts.StateDir)}
+	r.calls = sandbox.NewCalls(sandbox.CallsOf{
+		Engine: e, Op: "shell", Runtime: "shell", Outgoing: opts.Outgoing, Programs: opts.Programs,
+		Kind: skill.WasmShell, Names: commands, Command: r.command,
+		Plan: func(context.Context, *sandbox.Folder) (plan skill.Plan, err error) {
+			plan.Module, err = r.runtime.module()
+			return plan, err
+		},
+	})
+	return r
 }
 
 // Kind is wasm:shell.
@@ -70,6 +78,19 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 // startFuel is what the shell may use to start, in units: it takes some millions.
 const startFuel = 1 << 28
 
+// mounts are the files that every guest of the shell sees beside its own.
+func mounts() []guestfs.Mount {
+	return []guestfs.Mount{
+		{Path: "/dev/null", FS: guestfs.Null{}},
+		{Path: "/dev/urandom", FS: guestfs.Chance{}},
+	}
+}
+
+// command says how a process of a script's run becomes the shell, or one of its commands.
+func (r *Runner) command(*skill.Program) (*sandbox.Start, error) {
+	return &sandbox.Start{Args: []string{"bash"}, Env: []string{"OPENSKILL_PROCESS=1", "PWD=/"}, Fuel: startFuel, Mounts: mounts()}, nil
+}
+
 // start says how the script of a call is started. The image is that of the shell, not of the
 // script: what it runs comes with its input.
 func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start, error) {
@@ -78,11 +99,7 @@ func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start
 	}
 	dir, cwd := sandbox.Dir(call), "/"
 	start := &sandbox.Start{
-		Args: []string{"bash"}, Fuel: startFuel, Head: arguments(dir+"/"+call.Entry, call.Args),
-		Mounts: []guestfs.Mount{
-			{Path: "/dev/null", FS: guestfs.Null{}},
-			{Path: "/dev/urandom", FS: guestfs.Chance{}},
-		},
+		Args: []string{"bash"}, Fuel: startFuel, Head: arguments(dir+"/"+call.Entry, call.Args), Mounts: mounts(),
 	}
 	switch {
 	case call.Script:

@@ -100,7 +100,7 @@ func TestProcessRequests(t *testing.T) {
 		"seven": func(context.Context, *guest) wasi.Exit { return wasi.Exit{Code: 7} },
 	})
 	defer f.close()
-	f.wants(`{"op":"self"}`, "map[args:[first x] dir:/ env:[A=b] pid:1]")
+	f.wants(`{"op":"self"}`, "map[args:[first x] dir:/ env:[A=b] pid:1 stdin:inherited]")
 	f.wants(`{"op":"wait"}`, "map[error:ECHILD message:there is no such child process]")
 	f.wants(`{"op":"kill","pid":2,"signal":9}`, "map[error:ESRCH message:there is no such process]")
 	const unread = "map[error:EINVAL message:the request is not one JSON object with known fields]"

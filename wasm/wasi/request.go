@@ -64,7 +64,7 @@ func (w *World) processAnswer(r *processRequest) any {
 	self := w.cfg.Process
 	switch r.Op {
 	case "self":
-		return map[string]any{"args": orNone(self.Args), "env": orNone(self.Env), "dir": self.Dir, "pid": max(self.ID, 1)}
+		return map[string]any{"args": orNone(self.Args), "env": orNone(self.Env), "dir": self.Dir, "pid": max(self.ID, 1), "stdin": w.stdinKind()}
 	case "start":
 		return w.startProcess(r)
 	case "wait":
@@ -75,6 +75,23 @@ func (w *World) processAnswer(r *processRequest) any {
 		return w.makePipe()
 	}
 	return &processFailure{"EINVAL", "op is self, start, wait, kill or pipe"}
+}
+
+// stdinKind says what a guest's standard input is.
+func (w *World) stdinKind() string {
+	d := w.fd(0)
+	if d == nil {
+		return "closed"
+	}
+	switch d.kind { //nolint:exhaustive // the rest is a file
+	case isStdin:
+		return "inherited"
+	case isPipe:
+		return "pipe"
+	case isNull:
+		return "null"
+	}
+	return "file"
 }
 
 func orNone(list []string) []string {

@@ -16,9 +16,13 @@ type rule struct {
 }
 
 var (
+	programs = &rule{
+		kind: KindProcess, severity: MayDiffer, call: true,
+		what: "%s starts another program: the sandbox has python3, the shell and its commands, and no others", instead: "do it in Python, or give the other program's output as an argument or on standard input",
+	}
 	process = &rule{
 		kind: KindProcess, severity: CannotRun, call: true,
-		what: "%s starts another program, and the sandbox has none: it is a FileNotFoundError", instead: "do it in Python, or give the other program's output as an argument or on standard input",
+		what: "%s is not there: the sandbox starts programs by subprocess, os.system and os.popen", instead: "use subprocess.run",
 	}
 	thread = &rule{
 		kind: KindThread, severity: CannotRun, call: true,
@@ -96,7 +100,7 @@ var (
 	}
 	search = &rule{
 		kind: KindProcess, severity: MayDiffer, call: true,
-		what: "%s finds no program: there is none",
+		what: "%s finds no program, though the sandbox has python3, the shell and its commands", instead: "start them by name",
 	}
 	browser = &rule{
 		kind: KindProcess, severity: MayDiffer, call: true,
@@ -107,9 +111,9 @@ var (
 // rules has the names of what a sandbox lacks. The longest name that is in front of a
 // use counts.
 var rules = map[string]*rule{
-	"subprocess":      process,
-	"os.system":       process,
-	"os.popen":        process,
+	"subprocess":      programs,
+	"os.system":       programs,
+	"os.popen":        programs,
 	"os.fork":         process,
 	"os.forkpty":      process,
 	"os.execl":        process,
@@ -127,10 +131,8 @@ var rules = map[string]*rule{
 	"os.posix_spawn":  process,
 	"os.posix_spawnp": process,
 	"os.startfile":    process,
-	"os.kill":         process,
 	"os.killpg":       process,
 	"os.wait":         process,
-	"os.waitpid":      process,
 	"pty.spawn":       process,
 	"pty.fork":        process,
 	"asyncio.subprocess.create_subprocess_exec":  process,
@@ -267,7 +269,6 @@ var rules = map[string]*rule{
 	"platform.processor":      machine,
 	"uuid.getnode":            machine,
 	"sys.platform":            {kind: KindSystem, severity: MayDiffer, once: true, what: `sys.platform is "wasi"`},
-	"sys.executable":          {kind: KindProcess, severity: MayDiffer, once: true, what: "sys.executable names no program that could be started"},
 }
 
 // pathCalls are functions that take paths, and how many of their first arguments

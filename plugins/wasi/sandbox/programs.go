@@ -166,7 +166,7 @@ func (c *Calls) command(call *skill.Call, of *skill.Program, view *View, t *tape
 	if err != nil {
 		return nil, guestfs.EIO
 	}
-	start.Module = m
+	start.Module, start.Name = m, cmp.Or(start.Name, of.Module.Digest)
 	mounts := append(start.Mounts[:len(start.Mounts):len(start.Mounts)], devices()...)
 	root, err := guestfs.NewTree(append(view.mounts[:len(view.mounts):len(view.mounts)], mounts...)...)
 	if err != nil {

@@ -1,7 +1,9 @@
 //! The shell of openSkill: bashkit on WASI, with the files, the clock and the requests of
 //! the sandbox. It runs one script and ends with its exit code.
 //!
-//! Standard input begins with eight hexadecimal digits, a length, and as many bytes: the
+//! With the variable OPENSKILL_PROCESS it is a program that processes of a run start: it asks
+//! the host for its arguments, and is the shell or the command that the first of them names.
+//! Else standard input begins with eight hexadecimal digits, a length, and as many bytes: the
 //! script's path and its arguments, each with a zero after it. The rest is the script's. All
 //! before that first read is part of the image that every run starts from.
 
@@ -12,6 +14,7 @@ mod date;
 mod diff;
 mod files;
 mod http;
+mod process;
 
 use bashkit::{Bash, ExecOptions, ExecutionLimits, MemoryLimits, PosixFs, SessionLimits};
 use std::io::{Read, Write};
@@ -54,7 +57,8 @@ fn main() {
         .username("skill")
         .hostname("sandbox")
         .cwd(cwd);
-    for (name, value) in std::env::vars() {
+    let process = std::env::var_os("OPENSKILL_PROCESS").is_some();
+    for (name, value) in std::env::vars().filter(|_| !process) {
         builder = builder.env(name, value);
     }
     // A name that is none of these, no function and no script is "command not found", 127:
@@ -62,15 +66,43 @@ fn main() {
     let mut bash = commands::add(builder).build();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime of one thread");
 
-    let mut args = arguments().into_iter();
-    let script = args.next().unwrap_or_default();
-    *entry.lock().expect("one thread") = script.clone().into();
+    // The seed and the clock of the image are those of all runs.
+    let mut source = String::from("SECONDS=0; ");
+    let mut options = ExecOptions::new();
     let mut input = vec![];
-    let _ = std::io::stdin().read_to_end(&mut input);
-    // The seed and the clock of the image are those of all runs. The script is a child, as it
-    // is where bash is given a file: $0 and BASH_SOURCE are its path.
-    let source = format!("RANDOM={}; SECONDS=0; \"$0\" \"$@\"", seed());
-    let options = ExecOptions::new().arg0(script).positional(args).stdin(input);
+    if process {
+        let start = process::Start::ask();
+        for (name, value) in &start.env {
+            bash.set_env(name, value);
+        }
+        source.push_str(&format!("RANDOM={}; cd -- {}; unset OLDPWD; ", seed(), process::quoted(&start.dir)));
+        let what = match start.line() {
+            Ok(what) => what,
+            Err(message) => {
+                eprintln!("bash: {message}");
+                std::process::exit(2)
+            }
+        };
+        if start.reads || what.from_input {
+            let _ = std::io::stdin().read_to_end(&mut input);
+        }
+        *entry.lock().expect("one thread") = std::path::Path::new(&start.dir).join(&what.name);
+        if what.from_input {
+            source.push_str(&String::from_utf8_lossy(&std::mem::take(&mut input)));
+        }
+        source.push_str(&what.source);
+        options = options.arg0(what.name).positional(what.args);
+    } else {
+        let mut args = arguments().into_iter();
+        let script = args.next().unwrap_or_default();
+        *entry.lock().expect("one thread") = script.clone().into();
+        let _ = std::io::stdin().read_to_end(&mut input);
+        // The script is a child, as it is where bash is given a file: $0 and BASH_SOURCE are
+        // its path.
+        source.push_str(&format!("RANDOM={}; \"$0\" \"$@\"", seed()));
+        options = options.arg0(script).positional(args);
+    }
+    let options = options.stdin(input);
     let ended = runtime.block_on(async {
         bash.execute(&source)
             .options(options)

@@ -1,0 +1,81 @@
+package all
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"openskill/plugins/runnertest"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+// A script in Python starts the shell and its commands, as it does where they are installed.
+func TestProgramsOfScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: compiling runtimes takes seconds")
+	}
+	state := os.Getenv("OPENSKILL_STATE_DIR")
+	if state == "" {
+		state = filepath.Join("..", "..", ".openskill")
+	}
+	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	runners := map[skill.Kind]skill.Runner{}
+	for _, r := range Sandboxed(Options{Engine: e, StateDir: state}) {
+		defer r.Close()
+		runners[r.Kind()] = r
+	}
+	for _, kind := range []skill.Kind{skill.WasmPython, skill.WasmShell} {
+		if err := runnertest.Ready(t.Context(), runners[kind]); err != nil {
+			t.Skip(err) // not installed: the message says what to run
+		}
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"a command", `print(subprocess.run(["jq", "-c", ".a"], input='{"a": [1, 2]}', capture_output=True, text=True).stdout)`, "[1,2]"},
+		{"the shell", `print(subprocess.check_output("for i in 1 2 3; do echo $((i * i)); done | tac | tr '\\n' ,", shell=True, text=True))`, "9,4,1,"},
+		{"its arguments", `print(subprocess.check_output(["bash", "-euc", 'echo "$0|$1|$#|$A|$PWD"', "name", "a b", ""], text=True, env={"A": "x'y"}, cwd="/tmp"))`, "name|a b|2|x'y|/tmp"},
+		{"a script", `
+open("made.sh", "w").write('#!/bin/bash\nset -e\necho "$0 $1"\nfalse\necho not\n')
+r = subprocess.run(["./made.sh", "x"], capture_output=True, text=True); print(r.returncode, r.stdout, r.stderr)
+r = subprocess.run(["bash", "made.sh", "y"], capture_output=True, text=True); print(r.returncode, r.stdout, r.stderr)`, "1 ./made.sh x\n \n1 ./made.sh y\n"},
+		{"standard input as the script", `print(subprocess.run(["sh", "-s", "a"], input="echo $1; exit 5", capture_output=True, text=True))`, `CompletedProcess(args=['sh', '-s', 'a'], returncode=5, stdout='a\n', stderr='')`},
+		{"system", `print(os.system("exit 3") >> 8, os.popen("wc -l < notes.txt").read().strip())`, "3 1"},
+		{"files", `
+subprocess.run("mkdir -p out && sort -r notes.txt > out/sorted && echo more >> notes.txt", shell=True, check=True)
+print(open("out/sorted").read(), open("notes.txt").read())`, "first\n first\nmore"},
+		{"not its parent's input", `subprocess.run(["cat"]); subprocess.run("cat", shell=True); print(sys.stdin.read())`, "given"},
+		{"not there", `
+r = subprocess.run("git status", shell=True, capture_output=True, text=True); print(r.returncode, r.stderr)`, "127 sh: line 1: git: command not found"},
+		{"a wrong option", `print(subprocess.run(["bash", "-c"], capture_output=True, text=True))`, `CompletedProcess(args=['bash', '-c'], returncode=2, stdout='', stderr='bash: -c: option requires an argument\n')`},
+		{"a pipe of processes", `
+p = subprocess.Popen(["seq", "100000"], stdout=subprocess.PIPE)
+q = subprocess.Popen(["awk", "{ s += $1 } END { print s }"], stdin=p.stdout, stdout=subprocess.PIPE, text=True)
+p.stdout.close()
+print(q.communicate()[0], p.wait())`, "5000050000\n 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			folder := t.TempDir()
+			for name, text := range map[string]string{"tool.py": "import os, subprocess, sys\n" + c.text + "\n", "notes.txt": "first\n"} {
+				if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r, err := runnertest.Do(t.Context(), runners[skill.WasmPython], &skill.Call{
+				SkillID: "my-skill", TraceID: "t-1", Folder: folder, Entry: "tool.py", Trust: skill.Trusted, Script: true, Stdin: []byte("given"),
+				Limits: skill.Limits{Timeout: time.Minute, Memory: 512 << 20, Fuel: 100_000_000_000, Output: 1 << 20, Scratch: 16 << 20},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.TrimSpace(string(r.Stdout)); r.Code != "" || r.ExitCode != 0 || got != strings.TrimSpace(c.want) {
+				t.Errorf("%s %s %d\n%s\nwant\n%s\n%s", r.Code, r.Message, r.ExitCode, got, c.want, r.Stderr)
+			}
+		})
+	}
+}
