@@ -133,7 +133,7 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 			Runner: kind, Trust: t.Skill.Trust(), Digest: t.Skill.Digest(), Enabled: s.offered(t.Skill), // which may have changed since the list was made
 		},
 		Owner: t.Skill.Owner(), Folder: folder, Limits: limits,
-		Primary: skill.Target{Kind: kind, Entry: t.Script.Path()},
+		Primary:     skill.Target{Kind: kind, Entry: t.Script.Path()},
 		Permissions: permissions,
 	}, nil
 }
