@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -112,7 +113,7 @@ func (r *Runner) attempt(ctx context.Context, call *skill.Call) (*skill.Reply, e
 			err = r.p.give(within, w, &call.Plan.Module, call.Tenant)
 		}
 		if err == nil {
-			err = r.givePrograms(w, call)
+			err = r.givePrograms(within, w, call)
 		}
 		if err != nil {
 			switch {
@@ -168,24 +169,20 @@ func (p *Pool) give(ctx context.Context, w *process, of *skill.Module, tenant st
 	return nil
 }
 
-// givePrograms shows a worker the programs that a call can start and that are compiled. The
-// others begin to be: until then they cannot be started.
-func (r *Runner) givePrograms(w *process, call *skill.Call) error {
+// givePrograms shows a worker the programs that a call can start. It waits until they are
+// compiled where the script is known to start some; else those that are not begin to be, and
+// cannot be started until then.
+func (r *Runner) givePrograms(ctx context.Context, w *process, call *skill.Call) error {
 	m := r.p.o.Modules
-	if m == nil {
-		return nil
-	}
+	starts := slices.Contains(call.Plan.Imports, "subprocess")
 	for i := range call.Plan.Programs {
 		of := &call.Plan.Programs[i].Module
-		switch {
-		case w.has(of):
-		case m.Has(of.Digest, of.Trusted):
-			if err := m.Link(w.view, of.Digest, of.Trusted); err != nil {
-				return err
-			}
-			w.gave(of)
-		default:
+		if m != nil && !starts && !w.has(of) && !m.Has(of.Digest, of.Trusted) {
 			r.compileAhead(of)
+			continue
+		}
+		if err := r.p.give(ctx, w, of, ""); err != nil {
+			return err
 		}
 	}
 	return nil
