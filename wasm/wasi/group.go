@@ -3,6 +3,7 @@ package wasi
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"openskill/wasm/guestfs"
@@ -16,6 +17,9 @@ const (
 	MaxAlive = 64
 	// MaxStarted is how many a run may start in all.
 	MaxStarted = 1000
+
+	// maxArguments is how many bytes the arguments and variables of all that live have.
+	maxArguments = 8 << 20
 )
 
 // sigkill is how a process ends that the host ends.
@@ -46,6 +50,8 @@ type Process struct {
 	signal uint8         // that it is to end with; 0: none
 	exit   *Exit         // nil: it lives
 	slices int           // of fuel since its turn began
+	size   int           // of Args and Env, in bytes
+	talk   int           // bytes of its requests and responses; see World.mayTalk
 }
 
 // Group is the processes of one run. One of them runs at a time, and gives the turn to the next
@@ -61,6 +67,7 @@ type Group struct {
 	out [2]*output
 
 	began time.Time
+	piped atomic.Int64 // bytes in pipes
 
 	mu      sync.Mutex
 	order   []*Process // that live, in the order of their last turns
@@ -134,11 +141,18 @@ func (g *Group) elapsed() int64 { return int64(realNow().Sub(g.began).Truncate(M
 // start adds a process. Its turn comes when the others wait.
 func (g *Group) start(p *Process) guestfs.Errno {
 	g.mu.Lock()
+	size := p.size
+	for _, o := range g.order {
+		size += o.size
+	}
 	if len(g.order)+len(g.ended) >= MaxAlive || g.started >= MaxStarted {
 		g.mu.Unlock()
 		return guestfs.EAGAIN
 	}
 	g.mu.Unlock()
+	if size > maxArguments {
+		return guestfs.E2BIG
+	}
 	program, errno := g.o.Start(p)
 	if errno != 0 {
 		return errno
@@ -172,7 +186,7 @@ func (g *Group) exited(p *Process, exit Exit) {
 	if p.signal != 0 {
 		exit = Exit{Signal: p.signal}
 	}
-	p.exit = &exit
+	p.exit, p.Args, p.Env, p.talk = &exit, nil, nil, 0
 	for i, o := range g.order {
 		if o == p {
 			g.order = append(g.order[:i], g.order[i+1:]...)

@@ -170,6 +170,28 @@ func TestPipe(t *testing.T) {
 	if errno := f.write(writes, "x"); errno != guestfs.EPIPE {
 		t.Error(errno)
 	}
+	f.want(0, "fd_close", writes)
+
+	// All pipes of a run hold 2 MiB, and have room again when one is closed.
+	total, closed := 0, false
+	for range 50 {
+		reads, writes = pipe()
+		if errno := f.call("fd_fdstat_set_flags", writes, nonblock); errno != 0 {
+			t.Fatal(errno)
+		}
+		for range 64 {
+			if f.write(writes, strings.Repeat("x", 1024)) == 0 {
+				total += 1024
+			}
+		}
+		if total == 1<<20 && !closed {
+			f.want(0, "fd_close", reads) // what was in it is gone
+			total, closed = total-64<<10, true
+		}
+	}
+	if total != 2<<20 {
+		t.Errorf("all pipes hold %d bytes", total)
+	}
 }
 
 // There are bounds on how many processes live, on how many a run starts, and on descriptors.
@@ -203,6 +225,48 @@ func TestProcessBounds(t *testing.T) {
 		t.Error(answer)
 	}
 	f.wants(`{"op":"start","args":["short"],"stdin":"pipe"}`, many)
+}
+
+// Arguments of all processes together, and requests of all open files, are bounded.
+func TestBytesOfProcesses(t *testing.T) {
+	f := newFamily(t, map[string]func(context.Context, *guest) wasi.Exit{
+		"short": func(context.Context, *guest) wasi.Exit { return wasi.Exit{} },
+	})
+	defer f.close()
+	big := fmt.Sprintf(`{"op":"start","args":["short","%s"]}`, strings.Repeat("x", 900<<10))
+	ask := func() string { // in pieces, as the guest's memory is small
+		for rest := big; rest != ""; {
+			n := min(len(rest), 60<<10)
+			if errno := f.write(f.fd, rest[:n]); errno != 0 {
+				t.Fatal(errno)
+			}
+			rest = rest[n:]
+		}
+		return f.read(f.fd, 1000)
+	}
+	for i := range 9 {
+		if got := ask(); got != fmt.Sprintf(`{"pid":%d}`, i+2) {
+			t.Fatal(got)
+		}
+	}
+	if got := ask(); !strings.Contains(got, "E2BIG") {
+		t.Error(got)
+	}
+	total := 0
+	for range 20 {
+		fd := f.mustOpen("dev/process", 0, rightRead|rightWrite)
+		for range 64 {
+			errno := f.write(fd, strings.Repeat("x", 16<<10))
+			if errno == 0 {
+				total += 16 << 10
+			} else if errno != guestfs.EFBIG {
+				t.Fatal(errno)
+			}
+		}
+	}
+	if total != 16<<20 {
+		t.Errorf("requests have %d bytes", total)
+	}
 }
 
 // Where each process waits for another one the run ends, as it does when its first one is

@@ -9,6 +9,9 @@ import (
 const (
 	// maxRequest is how many bytes of a request are taken.
 	maxRequest = 4 << 20
+	// maxTalk is how many bytes of requests and unread responses a guest has, together with
+	// the other processes of its run.
+	maxTalk = 4 * maxRequest
 	// costRequest is charged for a request, beside its bytes and those of the response.
 	costRequest = 1 << 16
 )
@@ -20,10 +23,38 @@ type exchange struct {
 	response []byte
 }
 
+// mayTalk reports whether a guest may have so many bytes more of requests and responses.
+func (w *World) mayTalk(more int) bool {
+	n := len(w.talk)
+	for i := range w.fds {
+		n += len(w.fds[i].talk.request) + len(w.fds[i].talk.response)
+	}
+	p := w.cfg.Process
+	if p == nil || p.group == nil {
+		return n+more <= maxTalk
+	}
+	p.group.mu.Lock()
+	defer p.group.mu.Unlock()
+	p.talk = n
+	for _, o := range p.group.order {
+		if o != p {
+			n += o.talk
+		}
+	}
+	if n+more > maxTalk {
+		return false
+	}
+	p.talk += more
+	return true
+}
+
 // ask sends a request to the network and waits for its response.
 func (w *World) ask(request []byte) (response []byte, errno guestfs.Errno) {
 	if w.cfg.Fetch == nil {
 		return nil, guestfs.EACCES
+	}
+	if !w.mayTalk(maxRequest) { // as much as a response may have
+		return nil, guestfs.ENOBUFS
 	}
 	w.charge(costRequest)
 	response = w.answer(request)
@@ -80,7 +111,7 @@ func (w *World) writeExchange(t *exchange, list []byte) (uint32, guestfs.Errno) 
 		*t = exchange{request: []byte{}}
 	}
 	return w.each(list, func(b []byte) (int, guestfs.Errno) {
-		if len(t.request)+len(b) > maxRequest {
+		if len(t.request)+len(b) > maxRequest || !w.mayTalk(len(b)) {
 			return 0, guestfs.EFBIG
 		}
 		t.request = append(t.request, b...)
@@ -106,9 +137,14 @@ func (w *World) readExchange(fd uint64, device guestfs.Device, list []byte) (uin
 		w.fd(fd).talk.response = response
 	}
 	t := &w.fd(fd).talk
-	return w.each(list, func(b []byte) (int, guestfs.Errno) {
+	n, errno := w.each(list, func(b []byte) (int, guestfs.Errno) {
 		n := copy(b, t.response)
 		t.response = t.response[n:]
 		return n, 0
 	})
+	if len(t.response) == 0 {
+		t.response = nil
+		w.mayTalk(0) // it has less now
+	}
+	return n, errno
 }

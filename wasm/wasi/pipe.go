@@ -2,12 +2,17 @@ package wasi
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"openskill/wasm/guestfs"
 )
 
-// pipeSize is how many bytes a pipe holds, as Linux's do.
-const pipeSize = 64 << 10
+const (
+	// pipeSize is how many bytes a pipe holds, as Linux's do.
+	pipeSize = 64 << 10
+	// maxPiped is how many bytes all pipes of a group hold: 32 full ones.
+	maxPiped = 32 * pipeSize
+)
 
 // pipe carries bytes from one process of a group to another. Its ends are handles.
 type pipe struct {
@@ -16,11 +21,13 @@ type pipe struct {
 	at      int        // of the first byte that was not read
 	writers int        // handles of its ends that are open
 	readers int
+
+	all *atomic.Int64 // bytes in all pipes of the group
 }
 
 // newPipe makes a pipe with one handle of each end.
-func newPipe() (reads, writes *handle) {
-	p := &pipe{readers: 1, writers: 1}
+func newPipe(g *Group) (reads, writes *handle) {
+	p := &pipe{readers: 1, writers: 1, all: &g.piped}
 	reads, writes = open(nil), open(nil)
 	reads.pipe, writes.pipe, writes.writes = p, p, true
 	return reads, writes
@@ -33,8 +40,9 @@ func (p *pipe) close(writes bool) {
 		p.writers--
 		return
 	}
-	if p.readers--; p.readers == 0 {
-		p.buf, p.at = nil, 0 // nobody will read it
+	if p.readers--; p.readers == 0 { // nobody will read it
+		p.all.Add(-int64(len(p.buf) - p.at))
+		p.buf, p.at = nil, 0
 	}
 }
 
@@ -50,14 +58,20 @@ func (p *pipe) readable() (bool, int) {
 func (p *pipe) writable() (bool, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := pipeSize - (len(p.buf) - p.at)
+	n := p.room()
 	return n > 0 || p.readers == 0, n
+}
+
+// room is how many bytes can be written.
+func (p *pipe) room() int {
+	return max(0, min(pipeSize-(len(p.buf)-p.at), int(maxPiped-p.all.Load())))
 }
 
 func (p *pipe) read(b []byte) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := copy(b, p.buf[p.at:])
+	p.all.Add(-int64(n))
 	if p.at += n; p.at == len(p.buf) {
 		p.buf, p.at = p.buf[:0], 0
 	}
@@ -70,7 +84,8 @@ func (p *pipe) write(b []byte) (int, guestfs.Errno) {
 	if p.readers == 0 {
 		return 0, guestfs.EPIPE
 	}
-	n := min(len(b), pipeSize-(len(p.buf)-p.at))
+	n := min(len(b), p.room())
+	p.all.Add(int64(n))
 	if len(p.buf)+n > pipeSize { // what was read makes room
 		p.buf = p.buf[:copy(p.buf, p.buf[p.at:])]
 		p.at = 0

@@ -141,7 +141,7 @@ func (w *World) startProcess(r *processRequest) any {
 		return &processFailure{"E2BIG", "the arguments and the environment are longer than 2 MiB"}
 	}
 	w.charge(costProcess)
-	p := &Process{Args: r.Args, Env: r.Env, Dir: r.Dir, parent: w.cfg.Process}
+	p := &Process{Args: r.Args, Env: r.Env, Dir: r.Dir, parent: w.cfg.Process, size: size}
 	answer := &started{}
 	ends, failed := w.streams(r, p, answer)
 	if failed == nil {
@@ -166,6 +166,8 @@ func startFailure(errno guestfs.Errno, name string) *processFailure {
 		return &processFailure{"ENOENT", name + ": command not found"}
 	case guestfs.EAGAIN:
 		return &processFailure{"EAGAIN", "the run has too many processes"}
+	case guestfs.E2BIG:
+		return &processFailure{"E2BIG", "the arguments and the environments of the run's processes are longer than 8 MiB"}
 	case guestfs.EACCES:
 		return &processFailure{"EACCES", name + ": permission denied"}
 	case guestfs.ENOEXEC:
@@ -217,7 +219,7 @@ func (w *World) streams(r *processRequest, p *Process, answer *started) (ends []
 			if !ok {
 				return ends, &processFailure{"EMFILE", "too many descriptors are open"}
 			}
-			reads, writes := newPipe()
+			reads, writes := newPipe(w.cfg.Process.group)
 			mine, theirs := writes, reads
 			if i > 0 {
 				mine, theirs = reads, writes
@@ -241,7 +243,7 @@ func (w *World) makePipe() any {
 	if !ok {
 		return &processFailure{"EMFILE", "too many descriptors are open"}
 	}
-	reads, writes := newPipe()
+	reads, writes := newPipe(w.cfg.Process.group)
 	w.setFD(r, descriptor{kind: isPipe, rights: canRead, h: reads})
 	n, ok := w.freeFD()
 	if !ok {
