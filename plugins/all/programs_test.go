@@ -48,7 +48,7 @@ r = subprocess.run(["bash", "made.sh", "y"], capture_output=True, text=True); pr
 		{"system", `print(os.system("exit 3") >> 8, os.popen("wc -l < notes.txt").read().strip())`, "3 1"},
 		{"files", `
 subprocess.run("mkdir -p out && sort -r notes.txt > out/sorted && echo more >> notes.txt", shell=True, check=True)
-print(open("out/sorted").read() + open("notes.txt").read())`, "first\nfirst\nmore"},
+print(open("out/sorted").read().strip(), open("notes.txt").read().split())`, "first ['first', 'more']"},
 		{"not its parent's input", `subprocess.run(["cat"]); subprocess.run("cat", shell=True); print(sys.stdin.read())`, "given"},
 		{"not there", `
 r = subprocess.run("git status", shell=True, capture_output=True, text=True); print(r.returncode, r.stderr)`, "127 sh: line 1: git: command not found"},
