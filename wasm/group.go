@@ -151,6 +151,7 @@ func (in *instance) leave(c *call, out *Outcome) error {
 	g.Close()
 	in.x.tank.Leave(in.x.fuelLeft())
 	out.Fuel, out.MemoryPeak = g.fuel.Used(), g.memory.most
+	out.Ran, out.Started = g.Ran()
 	in.x.mem.leave()
 	return g.err
 }

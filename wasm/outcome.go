@@ -42,6 +42,8 @@ type Outcome struct {
 	Fuel           uint64       // units used; of an image's run, from the first read of input on, or by the start-up that it did not outlast
 	StartFuel      uint64       // units that an image's start-up used; 0 if all of it was start-up
 	MemoryPeak     uint64       // bytes of linear memory, of a plug-in's blocks and of files in scratch space, at the most of all together
+	Started        int          // processes that the run started
+	Ran            []Ran        // the first of them
 	Plugin         PluginResult // what a plug-in of Extism set, however it ended
 	Shared         bool         // the run began in an image; false: all of it was its own
 	Instantiate    time.Duration
@@ -50,6 +52,9 @@ type Outcome struct {
 
 // PluginResult is the output and the error of a plug-in of Extism: bytes of the guest's.
 type PluginResult = wasi.PluginResult
+
+// Ran is a process that a run started.
+type Ran = wasi.Ran
 
 // Limits bound a run. Zero fields mean the defaults; there is no "unlimited".
 type Limits struct {

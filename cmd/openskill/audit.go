@@ -303,6 +303,10 @@ func executionLines(e *records.Execution) string {
 		line("artifacts", fmt.Sprintf("%d more of %d bytes, without room in the record; sha256 of the whole list %s", u.Count, u.Bytes, u.SHA256))
 	}
 	line("runner", string(f.Runner))
+	if p := f.Processes; p != nil {
+		line("processes", fmt.Sprint(p.Started))
+		b.WriteString(records.Tree(p))
+	}
 	line("used", fmt.Sprintf("%d ms, fuel %d, memory %d bytes, %d tokens", f.DurationMS, f.Fuel, f.MemoryPeak, f.Tokens))
 	if f.Reported > 0 {
 		line("reported", fmt.Sprintf("%d tokens, by the skill's own word", f.Reported))

@@ -53,6 +53,9 @@ func recorded(t *testing.T) (state string, acme []string) {
 			TraceID: fmt.Sprint("trace-", i), Session: "0198c2f0-0000-7000-8000-000000000099", Skill: "echo", Version: "0.1.0", Digest: "sha256:00",
 		}
 		f := &records.Finished{Status: records.Success, Runner: skill.WasmWASI, Fuel: 7, Tokens: 5, Reported: 1500, DurationMS: 1}
+		f.Processes = &skill.Processes{Started: 4, List: []skill.Process{
+			{ID: 2, Parent: 1, Program: "bash"}, {ID: 3, Parent: 1, Program: "node", Signal: 9}, {ID: 4, Parent: 2, Program: "jq", Exit: 5},
+		}}
 		if i%4 == 3 {
 			f.Status, f.Code, f.Message = records.TimedOut, skill.Timeout, "the skill did not finish within its limit of 1 ms"
 		}
@@ -152,7 +155,7 @@ func TestAuditShow(t *testing.T) {
 	stdout, _ := runAudit(t, state, 0, "show", acme[1], acme[9])
 	for _, want := range []string{
 		"status      timeout\ncode        TIMEOUT\n", "tenant      acme\n", "principal   key:ci (agent)\n", `: {"text":"hello","password":"[redacted]"}`,
-		"the skill did not finish within its limit of 1 ms", "used        1 ms, fuel 7, memory 0 bytes, 5 tokens\nreported    1500 tokens, by the skill's own word\n", "status      running\n", "session     0198c2f0-0000-7000-8000-000000000099, iteration 0\n",
+		"the skill did not finish within its limit of 1 ms", "used        1 ms, fuel 7, memory 0 bytes, 5 tokens\nreported    1500 tokens, by the skill's own word\n", "processes   4\n  2 bash: exit code 0\n    4 jq: exit code 5\n  3 node: signal 9\n  and 1 more\n", "status      running\n", "session     0198c2f0-0000-7000-8000-000000000099, iteration 0\n",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is not in\n%s", want, stdout)

@@ -51,10 +51,11 @@ type execution struct {
 		Bytes  int64  `json:"bytes"`
 		SHA256 string `json:"sha256"`
 	} `json:"unlisted"`
-	Logs        string          `json:"logs"`
-	Result      json.RawMessage `json:"result"`
-	ResultHead  string          `json:"result_head"` // of a long one
-	ResultBytes int             `json:"result_bytes"`
+	Processes   *skill.Processes `json:"processes"`
+	Logs        string           `json:"logs"`
+	Result      json.RawMessage  `json:"result"`
+	ResultHead  string           `json:"result_head"` // of a long one
+	ResultBytes int              `json:"result_bytes"`
 }
 
 type payload struct {

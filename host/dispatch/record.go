@@ -162,7 +162,7 @@ func (d *Dispatcher) finished(ctx context.Context, c *call, err error) error {
 	r := d.result(c, err)
 	f := &records.Finished{
 		ExecutionID: c.executionID, Status: records.Success, Runner: r.Meta.Runner, Fuel: r.Meta.FuelUsed, MemoryPeak: r.Meta.MemoryPeakBytes,
-		DurationMS: r.Meta.LatencyMS, Tokens: c.request.Turn.Tokens, Reported: c.outcome.tokens, Time: d.now(),
+		DurationMS: r.Meta.LatencyMS, Tokens: c.request.Turn.Tokens, Reported: c.outcome.tokens, Processes: r.Meta.Processes, Time: d.now(),
 	}
 	if r.Error != nil {
 		f.Status, f.Code, f.Message = statusOf(r.Error.Code), r.Error.Code, words(r.Error, err)

@@ -27,7 +27,7 @@ const logRowOf = `id uuid, principal_id text, principal_type text, session_id uu
 	tenant text, api_key text, trace_id text, owner text, script text, version text, digest text, runner text, code text,
 	fuel bigint, memory_peak bigint, limits jsonb, instance text, replay_of text,
 	input_bytes bigint, input_sha256 text, input_truncated boolean, output_bytes bigint, output_sha256 text, output_truncated boolean,
-	artifacts jsonb, finished_at timestamptz, reported_tokens bigint, exact bytea`
+	artifacts jsonb, finished_at timestamptz, reported_tokens bigint, processes jsonb, exact bytea`
 
 // The longest texts that columns hold, in characters.
 const (
@@ -147,7 +147,13 @@ func logRow(s *Started, f *Finished) ([]any, error) {
 			return nil, err
 		}
 	}
-	args := append(make([]any, 0, 37),
+	var processes []byte
+	if f.Processes != nil {
+		if processes, err = json.Marshal(f.Processes); err != nil {
+			return nil, err
+		}
+	}
+	args := append(make([]any, 0, 38),
 		strings.ToLower(s.ExecutionID), n.text(s.Principal, mostPrincipal), string(s.PrincipalType), strings.ToLower(s.Session), n.text(s.Skill, mostSkill),
 		n.number(int64(s.Iteration), math.MaxInt32),
 		n.json(s.Input.JSON), n.json(f.Output.JSON), n.number(int64(f.Tokens), math.MaxInt32), n.number(f.DurationMS, math.MaxInt32),
@@ -156,7 +162,7 @@ func logRow(s *Started, f *Finished) ([]any, error) {
 		n.text(s.Version, mostWord), n.text(s.Digest, mostWord), n.text(string(f.Runner), mostWord), n.text(string(f.Code), mostWord),
 		n.count(f.Fuel), n.count(f.MemoryPeak),
 		string(limits), n.text(s.Instance, mostWord), n.text(s.ReplayOf, mostWord), s.Input.Bytes, n.text(s.Input.SHA256, mostWord), s.Input.Truncated,
-		f.Output.Bytes, n.text(f.Output.SHA256, mostWord), f.Output.Truncated, n.json(artifacts), store.Time{Time: store.Micro(f.Time)}, n.number(int64(f.Reported), math.MaxInt32),
+		f.Output.Bytes, n.text(f.Output.SHA256, mostWord), f.Output.Truncated, n.json(artifacts), store.Time{Time: store.Micro(f.Time)}, n.number(int64(f.Reported), math.MaxInt32), n.json(processes),
 	)
 	var exact []byte // NULL
 	if n.lost {
@@ -183,14 +189,14 @@ func scanLog(rows *sql.Rows) (*Execution, error) {
 	s, f := &e.Started, e.Finished
 	l := &lax{names: logColumns}
 	var created, finished store.Time
-	var input, output, limits, artifacts, exact []byte
+	var input, output, limits, artifacts, processes, exact []byte
 	err := rows.Scan(
 		laxly(l, &s.ExecutionID), laxly(l, &s.Principal), laxly(l, &s.PrincipalType), laxly(l, &s.Session), laxly(l, &s.Skill), laxly(l, &s.Iteration),
 		laxly(l, &input), laxly(l, &output), laxly(l, &f.Tokens), laxly(l, &f.DurationMS), laxly(l, &f.Status), laxly(l, &f.Message), laxly(l, &created),
 		laxly(l, &s.Tenant), laxly(l, &s.Key), laxly(l, &s.TraceID), laxly(l, &s.Owner), laxly(l, &s.Script),
 		laxly(l, &s.Version), laxly(l, &s.Digest), laxly(l, &f.Runner), laxly(l, &f.Code), laxly(l, &f.Fuel), laxly(l, &f.MemoryPeak),
 		laxly(l, &limits), laxly(l, &s.Instance), laxly(l, &s.ReplayOf), laxly(l, &s.Input.Bytes), laxly(l, &s.Input.SHA256), laxly(l, &s.Input.Truncated),
-		laxly(l, &f.Output.Bytes), laxly(l, &f.Output.SHA256), laxly(l, &f.Output.Truncated), laxly(l, &artifacts), laxly(l, &finished), laxly(l, &f.Reported), laxly(l, &exact),
+		laxly(l, &f.Output.Bytes), laxly(l, &f.Output.SHA256), laxly(l, &f.Output.Truncated), laxly(l, &artifacts), laxly(l, &finished), laxly(l, &f.Reported), laxly(l, &processes), laxly(l, &exact),
 	)
 	if err != nil {
 		return nil, err
@@ -200,6 +206,7 @@ func scanLog(rows *sql.Rows) (*Execution, error) {
 	s.Input.JSON, f.Output.JSON = l.valid("input_params", input), l.valid("output_result", output)
 	l.decode("limits", limits, &s.Limits)
 	l.decode("artifacts", artifacts, &f.Artifacts)
+	l.decode("processes", processes, &f.Processes)
 	if exact != nil {
 		x := exactly{&Started{}, &Finished{}}
 		switch err := json.Unmarshal(exact, &x); {

@@ -46,8 +46,9 @@ type View struct {
 	Input     Payload          `json:"input"`
 	Output    *Payload         `json:"output,omitempty"`
 	Artifacts []Artifact       `json:"artifacts,omitempty"`
-	Unlisted  *Unlisted        `json:"unlisted,omitempty"` // artifacts beyond those
-	Logs      string           `json:"logs,omitempty"`     // the end of standard error with its lines, while it is kept
+	Unlisted  *Unlisted        `json:"unlisted,omitempty"`  // artifacts beyond those
+	Processes *skill.Processes `json:"processes,omitempty"` // that a script started
+	Logs      string           `json:"logs,omitempty"`      // the end of standard error with its lines, while it is kept
 	// Of a result that is longer than its reader wants to have: its size, and its beginning as text.
 	ResultBytes int             `json:"result_bytes,omitempty"`
 	ResultHead  string          `json:"result_head,omitempty"`
@@ -237,7 +238,7 @@ func viewOf(e *Execution) *View {
 	}
 	at := f.Time.UTC()
 	v.FinishedAt, v.DurationMS, v.Fuel, v.MemoryPeak, v.Tokens, v.Reported = &at, &f.DurationMS, &f.Fuel, &f.MemoryPeak, &f.Tokens, f.Reported
-	v.Runner, v.Output, v.Unlisted = f.Runner, &f.Output, f.Unlisted
+	v.Runner, v.Output, v.Unlisted, v.Processes = f.Runner, &f.Output, f.Unlisted, f.Processes
 	if f.Code != "" {
 		v.Error = &Failure{f.Code, f.Message}
 	}

@@ -398,7 +398,7 @@ func strippedEntry(of *Started, f *Finished) *Entry {
 		kept.Message = ""
 	}
 	kept.Output.Truncated = kept.Output.Truncated || kept.Output.JSON != nil
-	kept.Output.JSON, kept.Artifacts, kept.Unlisted = nil, nil, nil
+	kept.Output.JSON, kept.Artifacts, kept.Unlisted, kept.Processes = nil, nil, nil, nil
 	e, err := finishedEntry(of, &kept)
 	if err != nil {
 		panic(fmt.Sprintf("audit: a record of numbers and names cannot be written: %v", err))

@@ -58,20 +58,21 @@ type Started struct {
 
 // Finished is on record before the caller is answered.
 type Finished struct {
-	ExecutionID string         `json:"execution_id"`
-	Status      Status         `json:"status"`
-	Code        skill.Code     `json:"code,omitempty"`    // of the error; "" of a success
-	Message     string         `json:"message,omitempty"` // what the caller reads; never the guest's own words where the policy keeps no outputs
-	Runner      skill.Kind     `json:"runner"`
-	Fuel        uint64         `json:"fuel"`
-	MemoryPeak  uint64         `json:"memory_peak"` // bytes
-	DurationMS  int64          `json:"duration_ms"`
-	Tokens      int            `json:"tokens"`                    // of models, by the agent
-	Reported    int            `json:"reported_tokens,omitempty"` // tokens by the skill's own word, by which nothing is decided; 0: none
-	Output      Payload        `json:"output"`
-	Artifacts   []ArtifactInfo `json:"artifacts,omitempty"`
-	Unlisted    *Unlisted      `json:"unlisted,omitempty"` // artifacts that are not among Artifacts; nil: all are
-	Time        time.Time      `json:"time"`               // UTC, in microseconds
+	ExecutionID string           `json:"execution_id"`
+	Status      Status           `json:"status"`
+	Code        skill.Code       `json:"code,omitempty"`    // of the error; "" of a success
+	Message     string           `json:"message,omitempty"` // what the caller reads; never the guest's own words where the policy keeps no outputs
+	Runner      skill.Kind       `json:"runner"`
+	Fuel        uint64           `json:"fuel"`
+	MemoryPeak  uint64           `json:"memory_peak"` // bytes
+	DurationMS  int64            `json:"duration_ms"`
+	Tokens      int              `json:"tokens"`                    // of models, by the agent
+	Reported    int              `json:"reported_tokens,omitempty"` // tokens by the skill's own word, by which nothing is decided; 0: none
+	Output      Payload          `json:"output"`
+	Artifacts   []ArtifactInfo   `json:"artifacts,omitempty"`
+	Unlisted    *Unlisted        `json:"unlisted,omitempty"`  // artifacts that are not among Artifacts; nil: all are
+	Processes   *skill.Processes `json:"processes,omitempty"` // of a script; nil: it started none
+	Time        time.Time        `json:"time"`                // UTC, in microseconds
 }
 
 // ArtifactInfo is what is known of a file that a run left.

@@ -50,17 +50,18 @@ func (w *wireCall) cut(body []byte) error {
 // error, the artifacts, the draws of a recording and what it says was seen, one after
 // the other.
 type wireReply struct {
-	Refused  *Refusal // then nothing else holds
-	Code     skill.Code
-	Message  string
-	ExitCode uint32
-	Stdout   int // bytes
-	Stderr   int
-	Usage    skill.Usage
-	Files    []wireFile
-	Differs  string
-	Recorded *wireRecording // nil: none
-	Images   Images         // of the worker, also where it refused
+	Refused   *Refusal // then nothing else holds
+	Code      skill.Code
+	Message   string
+	ExitCode  uint32
+	Stdout    int // bytes
+	Stderr    int
+	Usage     skill.Usage
+	Files     []wireFile
+	Processes *skill.Processes
+	Differs   string
+	Recorded  *wireRecording // nil: none
+	Images    Images         // of the worker, also where it refused
 }
 
 // wireRecording is a skill.Recording.
@@ -190,6 +191,7 @@ func (w *wireReply) append(b []byte) []byte {
 		b = appendText(b, f.Name)
 		b = binary.AppendUvarint(b, uint64(f.Size))
 	}
+	b = appendJSON(b, w.Processes, w.Processes != nil)
 	b = appendText(b, w.Differs)
 	b = appendBool(b, w.Recorded != nil)
 	if rec := w.Recorded; rec != nil {
@@ -223,6 +225,7 @@ func (w *wireReply) read(head []byte) error {
 		}
 		w.Files = append(w.Files, wireFile{r.text(), r.length()})
 	}
+	r.json(&w.Processes)
 	w.Differs = r.text()
 	if r.bool() {
 		w.Recorded = &wireRecording{Draws: r.length(), Missing: r.text(), Seen: r.length(), More: r.bool()}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -174,5 +175,40 @@ func TestFramesOfNobody(t *testing.T) {
 				t.Errorf("%+v, %v", f, err)
 			}
 		})
+	}
+}
+
+// What a worker tells of processes is held against what a run can start.
+func TestProcessesAsTold(t *testing.T) {
+	list := func(n int) (l []skill.Process) {
+		for i := range n {
+			l = append(l, skill.Process{ID: i + 2, Parent: 1, Program: "jq"})
+		}
+		return l
+	}
+	one := func(p skill.Process) *skill.Processes { return &skill.Processes{Started: 1, List: []skill.Process{p}} }
+	for _, c := range []struct {
+		name string
+		told *skill.Processes
+		ok   bool
+	}{
+		{"none", nil, true},
+		{"one", &skill.Processes{Started: 1, List: list(1)}, true},
+		{"the most", &skill.Processes{Started: 1000, List: list(100)}, true},
+		{"of a child", &skill.Processes{Started: 2, List: []skill.Process{list(1)[0], {ID: 3, Parent: 2, Program: "jq"}}}, true},
+		{"no start", &skill.Processes{}, false},
+		{"fewer than none", &skill.Processes{Started: -1}, false},
+		{"more than a run starts", &skill.Processes{Started: 1001, List: list(100)}, false},
+		{"a longer list", &skill.Processes{Started: 101, List: list(101)}, false},
+		{"more in the list than started", &skill.Processes{Started: 1, List: list(2)}, false},
+		{"another id", one(skill.Process{ID: 3, Parent: 1}), false},
+		{"its own parent", one(skill.Process{ID: 2, Parent: 2}), false},
+		{"a parent of nobody", one(skill.Process{ID: 2}), false},
+		{"a name in colours", one(skill.Process{ID: 2, Parent: 1, Program: "a\x1b[31m"}), false},
+		{"a long name", one(skill.Process{ID: 2, Parent: 1, Program: strings.Repeat("x", 65)}), false},
+	} {
+		if got := processesOf(c.told, &skill.Call{Script: true}); got != c.ok {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }

@@ -40,6 +40,7 @@ type said struct {
 	starts                             uint64 // fuel of start-ups
 	files                              []saidFile
 	count                              uint64 // of files, where it is not their number
+	processes                          string
 	differs                            string
 	recorded                           string // what stands where a recording does; "" for none
 }
@@ -64,6 +65,7 @@ func (s said) bytes() string {
 		text(f.name)
 		b = binary.AppendUvarint(b, f.size)
 	}
+	text(s.processes)
 	text(s.differs)
 	if s.recorded == "" {
 		b = append(b, 0)
@@ -201,6 +203,8 @@ func attack(conn *os.File, call uint64, what string) {
 		reply(said{files: []saidFile{{"f", 2}}}, "ok")
 	case "a recording of nobody":
 		reply(said{stdout: 2, recorded: "\x03\x00\x00\x00"}, "okab")
+	case "processes of no script":
+		reply(said{stdout: 2, processes: `{"started":1,"list":[{"id":2,"parent":1,"program":"jq","exit":0}]}`}, "ok")
 	case "a difference to nothing":
 		reply(said{stdout: 2, differs: "it is another"}, "ok")
 	case "answered twice":
@@ -308,6 +312,7 @@ func TestHostileWorker(t *testing.T) {
 		"files that nobody could write": crashed,
 		"a recording of nobody":         crashed,
 		"a difference to nothing":       crashed,
+		"processes of no script":        crashed,
 		"a request of nobody":           crashed,
 		"requests without end":          timeout,
 		"noise":                         crashed,

@@ -135,7 +135,7 @@ func encodeReply(r *skill.Reply) (*wireReply, []byte) {
 		Code: r.Code, Message: r.Message, ExitCode: r.ExitCode, Usage: r.Usage,
 		Stdout: len(r.Stdout), Stderr: len(r.Stderr),
 	}
-	w.Differs = r.Differs
+	w.Differs, w.Processes = r.Differs, r.Processes
 	if len(r.Artifacts) == 0 && len(r.Stderr) == 0 && r.Recording == nil {
 		return w, r.Stdout
 	}
@@ -187,6 +187,25 @@ func fileName(name string, script bool) bool {
 	return len(name) <= 255 && name != "." && name != ".." && !strings.ContainsAny(name, "/\\\x00")
 }
 
+// processesOf reports whether a run could have started these processes.
+func processesOf(p *skill.Processes, call *skill.Call) bool {
+	if p == nil {
+		return true
+	}
+	if !call.Script || p.Started < 1 || p.Started > maxStarted || len(p.List) != min(p.Started, skill.MaxProcessesListed) {
+		return false
+	}
+	for i, one := range p.List {
+		if one.ID != i+2 || one.Parent < 1 || one.Parent >= one.ID || one.Program != skill.CleanText(one.Program, skill.MaxProgram) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxStarted is how many processes a run may start.
+const maxStarted = 1000
+
 // reply holds a reply against what the call allows. Refused is why the runner
 // gave none; err says that this is no reply of a worker of ours.
 func (w *wireReply) reply(f *frame, call *skill.Call) (reply *skill.Reply, refused, err error) {
@@ -223,6 +242,10 @@ func (w *wireReply) reply(f *frame, call *skill.Call) (reply *skill.Reply, refus
 	if len(w.Files) > 0 && !call.Grants.Scratch && !call.Script {
 		return bad("files that nobody could write")
 	}
+	if !processesOf(w.Processes, call) {
+		return bad("processes that no run can have started")
+	}
+	r.Processes = w.Processes
 	left, last := scratchOf(call), ""
 	for _, file := range w.Files {
 		if file.Name <= last { // in order, and none twice

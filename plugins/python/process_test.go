@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"openskill/plugins/runnertest"
 	"openskill/plugins/wasi/sandbox"
 	"openskill/sdk/skill"
@@ -266,4 +268,33 @@ while (ended := ask("wait"))["pid"]:
 	again := *c
 	again.Replay = then.Recording.Draws
 	same(t, then, run(&again))
+}
+
+// The host tells what a run started: which program, by whom, and its end, and no arguments.
+func TestProcessesAreTold(t *testing.T) {
+	run := processes(t)
+	if r := run(t, "print(1)"); r.Processes != nil {
+		t.Errorf("%+v of a run without processes", r.Processes)
+	}
+	r := run(t, `
+run("python3", "-c", "import sys; sys.exit(3)", "secret")
+run("./run")
+start("python3", "-c", open("tool.py").read().split("\nrun(")[0] + "\nstart('none')\nstart('python3', '-c', 'while True: pass')\nprint(ask('wait', pid=0, block=False))", stdout="null")
+ask("wait")
+start("python3", "-c", "pass")`)
+	want := &skill.Processes{Started: 5, List: []skill.Process{
+		{ID: 2, Parent: 1, Program: "python3", Exit: 3},
+		{ID: 3, Parent: 1, Program: "python3", Exit: 7},
+		{ID: 4, Parent: 1, Program: "python3"},
+		{ID: 5, Parent: 4, Program: "python3", Signal: 9},
+		{ID: 6, Parent: 1, Program: "python3", Signal: 9},
+	}}
+	if diff := cmp.Diff(want, r.Processes); diff != "" {
+		t.Errorf("%s\n%s", diff, r.Stderr)
+	}
+	r = run(t, `
+for i in range(120): run("python3", "-c", "pass")`, func(c *skill.Call) { c.Limits.Fuel *= 10 })
+	if p := r.Processes; p == nil || p.Started != 120 || len(p.List) != skill.MaxProcessesListed {
+		t.Errorf("%+v, %s", r.Processes, r.Stderr)
+	}
 }

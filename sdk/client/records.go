@@ -37,7 +37,8 @@ type Execution struct {
 	Limits        skill.LimitsJSON    `json:"limits"`
 	Input         Payload             `json:"input"`
 	Output        *Payload            `json:"output"`
-	Result        *skill.Result       `json:"result"` // of a long call, while it is kept; else nil
+	Processes     *skill.Processes    `json:"processes"` // that a script started; nil: none
+	Result        *skill.Result       `json:"result"`    // of a long call, while it is kept; else nil
 }
 
 // Payload is what a record keeps of an input or output; how much, the operator decides.

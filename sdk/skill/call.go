@@ -73,6 +73,8 @@ type Reply struct {
 	// Artifacts are the files that the guest left in the top folder of /work,
 	// in order of name; nil unless scratch was granted.
 	Artifacts []Artifact
+	// Processes are those that the run started; nil: none.
+	Processes *Processes
 	// Recording is nil where Call.Record is 0, and from runners that cannot make one.
 	Recording *Recording
 	// Differs says where the run was not as the one that Call.Replay was recorded of;
@@ -91,6 +93,27 @@ type Usage struct {
 	// that was the host's own.
 	Began int64 // Unix time, in ns
 	Took  time.Duration
+}
+
+// The bounds of [Processes].
+const (
+	MaxProcessesListed = 100
+	MaxProgram         = 64 // bytes of a program's name
+)
+
+// Processes are what a script's run started.
+type Processes struct {
+	Started int       `json:"started"` // in all, without the script itself
+	List    []Process `json:"list"`    // the first of them, in the order of their starts; at most MaxProcessesListed
+}
+
+// Process is one process that a run started.
+type Process struct {
+	ID      int    `json:"id"`               // from 2; 1 is the script
+	Parent  int    `json:"parent"`           // id of the process that started it
+	Program string `json:"program"`          // its name; arguments can have secrets, and are left out
+	Exit    uint32 `json:"exit"`             // exit code
+	Signal  uint8  `json:"signal,omitempty"` // that ended it, as Linux numbers them; 0: it ended by itself
 }
 
 // Artifact is one file that a run produced.
@@ -120,7 +143,7 @@ type ResultError struct {
 	Details map[string]any `json:"details,omitempty"`
 }
 
-// Meta says how the result came about. All fields are always present.
+// Meta says how the result came about.
 type Meta struct {
 	LatencyMS       int64      `json:"latency_ms"`
 	Version         string     `json:"version"`
@@ -131,6 +154,7 @@ type Meta struct {
 	MemoryPeakBytes uint64     `json:"memory_peak_bytes"`
 	Truncated       bool       `json:"truncated"`
 	Artifacts       []Artifact `json:"artifacts,omitempty"`
+	Processes       *Processes `json:"processes,omitempty"`
 	// Ran says that the run began, and is on record where the host keeps one. Without it
 	// the call was refused by the host, whatever a skill would have said.
 	Ran bool `json:"-"`

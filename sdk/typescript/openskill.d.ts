@@ -504,6 +504,7 @@ export type Execution = {
   output?: Payload;
   principal: string;
   principal_type: "operator" | "human" | "agent" | "anonymous";
+  processes?: Processes;
   /** The execution that this one replays. */
   replay_of?: string;
   /** Tokens by the word of the skill (token_usage of its result), missing where it gave none. The host does not check it, and no budget or quota counts it. */
@@ -600,6 +601,7 @@ export type Meta = {
   fuel_used: number;
   latency_ms: number;
   memory_peak_bytes: number;
+  processes?: Processes;
   /** type:runtime, as in wasm:wasi; empty if none was chosen. */
   runner: string;
   truncated: boolean;
@@ -624,6 +626,25 @@ export type Payload = {
 /** A failure outside :invoke and :run. */
 export type Problem = {
   error: Error;
+};
+
+/** What a script's run started. Missing where that is nothing. */
+export type Processes = {
+  /** The first of them, in the order of their starts. */
+  list: {
+    /** Exit code. */
+    exit: number;
+    /** 1 is the script. */
+    id: number;
+    /** The id of the process that started it. */
+    parent: number;
+    /** Its name. Arguments are left out, since they can have secrets. */
+    program: string;
+    /** What ended it, as Linux numbers signals. Missing: it ended by itself. */
+    signal?: number;
+  }[];
+  /** In all, without the script itself. */
+  started: number;
 };
 
 /** A skill in an OCI registry. */

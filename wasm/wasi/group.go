@@ -2,6 +2,9 @@ package wasi
 
 import (
 	"context"
+	"path"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +33,19 @@ type Exit struct {
 	Code   uint32
 	Signal uint8 // that ended it, as Linux counts them; 0: it ended by itself, with Code
 }
+
+// Ran is a process that a run started.
+type Ran struct {
+	ID, Parent int
+	Program    string // without arguments
+	Exit       Exit
+}
+
+// The bounds of what is told of processes afterwards.
+const (
+	maxRan     = 100
+	maxProgram = 64 // bytes of a name
+)
 
 // Process is one of a run: a guest with a World of its own.
 type Process struct {
@@ -73,6 +89,7 @@ type Group struct {
 	order   []*Process // that live, in the order of their last turns
 	ended   []*Process // that nobody has waited for
 	started int
+	told    []Ran
 	stopped Stop // what ended the run for all of them
 }
 
@@ -116,11 +133,12 @@ func (g *Group) Stop(reason Reason, what string) {
 	g.end()
 }
 
-// Started is how many processes there were, the first included.
-func (g *Group) Started() int {
+// Ran gives the first of the processes that were started, and how many there were. Those that
+// have not ended are told as killed.
+func (g *Group) Ran() (first []Ran, started int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.started
+	return slices.Clone(g.told), g.started - 1
 }
 
 // now is the time since the group began, in nanoseconds. False: the recording has none.
@@ -162,6 +180,9 @@ func (g *Group) start(p *Process) guestfs.Errno {
 	g.started++
 	p.ID, p.group, p.turn = g.started, g, make(chan struct{}, 1)
 	g.order = append(g.order, p)
+	if len(g.told) < maxRan {
+		g.told = append(g.told, Ran{ID: p.ID, Parent: p.parent.ID, Program: programName(p), Exit: Exit{Signal: sigkill}})
+	}
 	g.done.Add(1)
 	go func() {
 		defer g.done.Done()
@@ -179,6 +200,11 @@ func (g *Group) start(p *Process) guestfs.Errno {
 	return 0
 }
 
+func programName(p *Process) string {
+	name := path.Base(p.Args[0])
+	return strings.ToValidUTF8(name[:min(len(name), maxProgram)], "")
+}
+
 // exited notes the end of a process, whose descriptors are closed, and gives the turn on.
 func (g *Group) exited(p *Process, exit Exit) {
 	_ = release(p.std[:]) // of one that did not begin
@@ -187,6 +213,9 @@ func (g *Group) exited(p *Process, exit Exit) {
 		exit = Exit{Signal: p.signal}
 	}
 	p.exit, p.Args, p.Env, p.talk = &exit, nil, nil, 0
+	if i := p.ID - 2; i < len(g.told) {
+		g.told[i].Exit = exit
+	}
 	for i, o := range g.order {
 		if o == p {
 			g.order = append(g.order[:i], g.order[i+1:]...)

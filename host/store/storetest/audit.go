@@ -202,6 +202,7 @@ func lifeOfExecution(t *testing.T, open func() records.Store) {
 	ended.Fuel, ended.MemoryPeak, ended.Tokens = 1<<62, 1<<40, 12
 	ended.Output = records.Payload{Bytes: 2, SHA256: strings.Repeat("c", 64), JSON: []byte(`{"answer": "42"}`)}
 	ended.Artifacts = []records.ArtifactInfo{{Name: "a.csv", Size: 5, SHA256: strings.Repeat("d", 64)}}
+	ended.Processes = &skill.Processes{Started: 2, List: []skill.Process{{ID: 2, Parent: 1, Program: "bash", Exit: 1}, {ID: 3, Parent: 2, Program: "jq", Signal: 9}}}
 	write(t, s, endOf(began, ended))
 	// Another process sees the same, and what was stored is what was hashed.
 	other := open()

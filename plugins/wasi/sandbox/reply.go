@@ -59,6 +59,7 @@ func reply(ctx context.Context, call *skill.Call, out *wasm.Outcome, took time.D
 		Usage: skill.Usage{Fuel: min(out.Fuel, call.Limits.Fuel), MemoryPeak: out.MemoryPeak},
 	}
 	r.Usage.StartFuel = out.Fuel - r.Usage.Fuel // a start-up has fuel of its own
+	r.Processes = processes(out)
 	ended := out.Ended
 	if ended == wasm.OutOfTime && ctx.Err() != nil && took < call.Limits.Timeout {
 		ended = wasm.Cancelled
@@ -72,6 +73,19 @@ func reply(ctx context.Context, call *skill.Call, out *wasm.Outcome, took time.D
 		r.ExitCode = out.ExitCode
 	}
 	return r
+}
+
+func processes(out *wasm.Outcome) *skill.Processes {
+	if out.Started == 0 {
+		return nil
+	}
+	p := &skill.Processes{Started: out.Started}
+	for _, r := range out.Ran {
+		p.List = append(p.List, skill.Process{
+			ID: r.ID, Parent: r.Parent, Program: skill.CleanText(r.Program, skill.MaxProgram), Exit: r.Exit.Code, Signal: r.Exit.Signal,
+		})
+	}
+	return p
 }
 
 // blamed tells what the engine's error means for a caller: a Reply where the
