@@ -77,6 +77,9 @@ func TestHostileServer(t *testing.T) {
 	}
 	t.Logf("%d passed, %d failed, %d skipped in %.0f s", report.Passed, report.Failed, report.Skipped, time.Since(began).Seconds())
 	skipped := maps.Clone(notHere)
+	for _, s := range hostile.Scripts() {
+		skipped[s.Name] = "scripts are not uploaded: openskill selftest"
+	}
 	if python != "" {
 		for _, c := range hostile.All() {
 			if c.Needs == skill.WasmPython {
@@ -96,6 +99,7 @@ func TestHostileServer(t *testing.T) {
 		}
 	}
 	twoTenants(t, state)
+	hostileScripts(t, state)
 }
 
 // oneOfEach returns the first case of each kind: of those with one number and one form of
@@ -189,11 +193,25 @@ func warmPython(t *testing.T, remote *remoteTarget) string {
 // twoTenants plays what two tenants do to each other.
 func twoTenants(t *testing.T, state string) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	held, out := selfTest(t, state, "two tenants")
+	for _, c := range hostile.All() {
+		if c.Two && held[c.Name] != selftest.Pass {
+			t.Errorf("%s, of two tenants: %q\n%s", c.Name, held[c.Name], out)
+		}
+	}
+}
+
+// selfTest gives the verdicts of rows whose names hold a text.
+func selfTest(t *testing.T, state, filter string) (map[string]selftest.Verdict, []byte) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer stop()
-	cmd := exec.CommandContext(ctx, "openskill", "selftest", "--state", state, "--filter", "two tenants", "--json")
+	cmd := exec.CommandContext(ctx, "openskill", "selftest", "--state", state, "--filter", filter, "--json")
 	cmd.Dir = t.TempDir()
 	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("selftest --filter %q: %v", filter, err)
+	}
 	held := map[string]selftest.Verdict{}
 	for line := range bytes.Lines(out) {
 		var row selftest.Row
@@ -201,9 +219,25 @@ func twoTenants(t *testing.T, state string) {
 			held[row.Case] = row.Verdict
 		}
 	}
-	for _, c := range hostile.All() {
-		if c.Two && held[c.Name] != selftest.Pass {
-			t.Errorf("%s, of two tenants: %q, %v\n%s", c.Name, held[c.Name], err, out)
+	return held, out
+}
+
+// hostileScripts plays those of the corpus, which need runtimes, in the self-test: all of them
+// where the whole corpus is played, else the one that is over soonest.
+func hostileScripts(t *testing.T, state string) {
+	t.Helper()
+	filter := "G10"
+	if os.Getenv("OPENSKILL_TEST_HOSTILE") != "" {
+		filter = "G0"
+	}
+	if _, err := os.Stat(filepath.Join(state, "runtimes", "shell", "bash.wasm")); err != nil {
+		t.Log("scripts are not held here: no shell")
+		return
+	}
+	held, out := selfTest(t, state, filter)
+	for _, s := range hostile.Scripts() {
+		if strings.Contains(s.Name, filter) && held[s.Name] != selftest.Pass {
+			t.Errorf("%s: %q\n%s", s.Name, held[s.Name], out)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func SelfTest(ctx context.Context, s *config.Settings, o selftest.Options, log *
 	if err != nil {
 		return nil, err
 	}
-	o.Protections = t.protections
+	o.Protections, o.Script = t.protections, t.script
 	report, err := selftest.Run(ctx, t, o)
 	return report, errors.Join(err, t.close())
 }
@@ -78,7 +78,14 @@ func openTested(ctx context.Context, s *config.Settings, dir string, log *slog.L
 	if err := borrow(s.StateDir, own.StateDir); err != nil {
 		return nil, fmt.Errorf("what was compiled cannot be used: %w", err)
 	}
-	h, err := Open(&own, &Options{Log: log, Roots: []string{}, Mode: Serving, tenants: true})
+	scripts := filepath.Join(dir, hostile.ScriptSkill)
+	if err := os.Mkdir(scripts, 0o700); err != nil {
+		return nil, err
+	}
+	if err := hostile.PlantScripts(scripts); err != nil {
+		return nil, fmt.Errorf("cannot write the scripts of the test: %w", err)
+	}
+	h, err := Open(&own, &Options{Log: log, Roots: []string{}, AgentRoots: []string{scripts}, Mode: Serving, tenants: true})
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +168,12 @@ func copyOf(from, to string) error {
 // Invoke implements selftest.Target, as do those below.
 func (t *tested) Invoke(ctx context.Context, tenant string, id skill.ID, input json.RawMessage) *skill.Result {
 	return t.host.Invoke(ctx, of(tenant), skill.Request{SkillID: id, Input: input})
+}
+
+// script runs a hostile script, when its runtime is ready.
+func (t *tested) script(ctx context.Context, tenant, name string, limits skill.Limits) (*skill.Result, *skill.Reply) {
+	t.host.PrepareScript(ctx, hostile.ScriptSkill, name)
+	return t.host.RunScript(ctx, of(tenant), skill.ScriptRequest{Skill: hostile.ScriptSkill, Script: name, Limits: limits})
 }
 
 // of is who calls and uploads for a tenant.

@@ -31,6 +31,10 @@ type Options struct {
 	// how many were acknowledged and how many of those are lost; nil: not tried.
 	Durable func(ctx context.Context) (Durability, error)
 
+	// Script runs a script of the Agent Skill that hostile.PlantScripts writes; nil: those rows
+	// are skipped. The reply is nil where the run did not begin.
+	Script func(ctx context.Context, tenant, name string, limits skill.Limits) (*skill.Result, *skill.Reply)
+
 	Each func(Row)        // called with each row as soon as it is known, one at a time; nil: nothing
 	Now  func() time.Time // nil: the system's clock
 }
@@ -175,6 +179,7 @@ func (r *run) steps() []step {
 	for _, c := range r.o.Cases {
 		all = append(all, step{c.Name, c.Promise, c.Limit, func(ctx context.Context, row *Row) { r.play(ctx, &c, row) }})
 	}
+	all = append(all, r.scripts()...)
 	all = append(all, r.attacks()...)
 	all = append(all, r.crowds()...)
 	all = append(all, r.floods()...)
