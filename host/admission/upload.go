@@ -268,25 +268,10 @@ func (w *work) problems(problems []manifest.Problem) error {
 
 // archive unpacks.
 func (w *work) archive(f *os.File) error {
-	size, err := w.sent(f, "the archive")
-	if err != nil {
+	if _, err := w.sent(f, "the archive"); err != nil {
 		return err
 	}
-	w.tree.sent = size
-	head := make([]byte, 4)
-	n, err := f.ReadAt(head, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	switch head = head[:n]; {
-	case strings.HasPrefix(string(head), "PK"):
-		err = w.tree.unzip(f, size)
-	case strings.HasPrefix(string(head), "\x1f\x8b"):
-		err = w.tree.untar(f, size)
-	default:
-		return reject("", "the file is neither a zip nor a tar.gz")
-	}
-	if err != nil {
+	if err := w.tree.unpack(f); err != nil {
 		return err
 	}
 	if n := w.tree.special; n > 0 {
