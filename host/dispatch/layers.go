@@ -308,7 +308,9 @@ func timedOut(after time.Duration) error {
 // Grants is what a skill asks and the operator allows: the smaller of both. The error is
 // a *skill.Error.
 func (d *Dispatcher) Grants(s *manifest.Skill) (skill.Grants, error) {
-	return d.allowed.Load().Grants(d.o.DataRoot, grants.Skill{ID: s.Descriptor.ID, Trust: s.Descriptor.Trust, Owner: s.Owner}, s.Permissions)
+	g, err := d.allowed.Load().Grants(d.o.DataRoot, grants.Skill{ID: s.Descriptor.ID, Trust: s.Descriptor.Trust, Owner: s.Owner}, s.Permissions)
+	g.Packages = s.Packages
+	return g, err
 }
 
 // stdin is the guest's standard input. The input goes in as it was written: it was

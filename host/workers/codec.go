@@ -149,6 +149,7 @@ func (w *wireCall) append(b []byte) []byte {
 	b = appendBool(b, c.Grants.Scratch)
 	b = appendJSON(b, c.Grants.HTTP, c.Grants.HTTP != nil)
 	b = appendTexts(b, c.Grants.Env)
+	b = appendText(b, c.Grants.Packages)
 	b = appendBool(b, c.Script)
 	b = binary.AppendUvarint(b, c.Record)
 	return binary.AppendUvarint(b, uint64(w.Replay))
@@ -172,7 +173,7 @@ func (w *wireCall) read(head []byte) error {
 	c.Limits = skill.Limits{Timeout: time.Duration(r.signed()), Memory: r.number(), Fuel: r.number(), Output: r.number(), Scratch: r.number()}
 	c.Grants.Data, c.Grants.DataAt, c.Grants.Scratch = r.text(), r.text(), r.bool()
 	r.json(&c.Grants.HTTP)
-	c.Grants.Env = r.texts()
+	c.Grants.Env, c.Grants.Packages = r.texts(), r.text()
 	c.Script = r.bool()
 	c.Record, w.Replay = r.number(), r.length()
 	return r.end()

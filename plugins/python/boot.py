@@ -52,6 +52,12 @@ def _boot(main, program, written, files, first):
         sys.path[0] = folder
     else:
         sys.path.insert(0, folder)
+    packages = "/openskill/packages"  # those of the skill go before those of the runtime
+
+    def with_packages():
+        if os.path.isdir(packages):
+            sys.path.insert(1, packages)
+
     for name in set(main) - {"__name__", "__builtins__", "__doc__", "__package__", "__loader__", "__spec__"}:
         del main[name]
     main["__file__"] = path
@@ -185,6 +191,7 @@ def _boot(main, program, written, files, first):
         os.environ.clear()
         os.environ.update(entry.partition("=")[::2] for entry in told["env"])
         os.chdir(told["dir"] or "/")
+        with_packages()
         return told["args"][1:]
 
     def interpreter(args):
@@ -243,10 +250,12 @@ def _boot(main, program, written, files, first):
             written = lambda: True
             code = interpreter(started())
         elif script is None:
+            with_packages()
             code = load()
         else:
             program()
             os.chdir(os.environ["PWD"])
+            with_packages()
             ahead(script.split(","))
             try:
                 code = load()

@@ -102,6 +102,9 @@ type Grants struct {
 	Scratch bool       // an empty, writable /work that lives as long as the run
 	HTTP    []HTTPRule // requests that the run may make; nil: none
 	Env     []string   // variables of the guest's environment, NAME=value, in order of name; may hold secrets
+	// Packages is a folder of the host with packages of Python and Node, named by the digest of
+	// its files and shown read-only; "": none.
+	Packages string
 }
 
 // Permissions are what a manifest asks for; the door turns them into [Grants]

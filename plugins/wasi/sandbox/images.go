@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"math/bits"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,6 +73,7 @@ type Start struct {
 
 type imageKey struct {
 	skill, data       *Folder
+	packages          packages
 	state             uint64
 	name, args, env   string
 	entry             Stamp
@@ -103,7 +105,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	if left <= 0 {
 		return waited(ctx, l.Timeout), nil
 	}
-	t, err := tapeOf(call, start.Name)
+	t, err := tapeOf(call, start.of(call))
 	if err != nil {
 		return nil, err
 	}
@@ -164,6 +166,15 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	return r, nil
 }
 
+// of names what a run begins with, for its recording: the module, and the packages.
+func (s *Start) of(call *skill.Call) string {
+	if call.Grants.Packages == "" {
+		return s.Name
+	}
+	set := filepath.Base(call.Grants.Packages)
+	return s.Name + " " + set[:min(len(set), 24)] // a recording has room for as much
+}
+
 // startsOf gives what counts the start-ups of a tenant's calls. A start-up may go on when
 // its call, and its image, are gone; a later call tells what it used.
 func (s *Images) startsOf(tenant string) *atomic.Uint64 {
@@ -214,7 +225,7 @@ func (s *Images) Warm(ctx context.Context, call *skill.Call, g *Granted, start *
 func keyOf(call *skill.Call, g *Granted, start *Start) imageKey {
 	l := &call.Limits
 	key := imageKey{
-		skill: g.folder, data: g.data, state: g.folder.state(call.Trust), name: start.Name,
+		skill: g.folder, data: g.data, packages: g.packages, state: g.folder.state(call.Trust), name: start.Name,
 		args: strings.Join(start.Args, "\x00"), env: strings.Join(start.Env, "\x00"), entry: start.Entry,
 		memory: RoundUp(l.Memory), fuel: max(RoundUp(l.Fuel), start.Fuel), trust: call.Trust >= skill.Trusted,
 		recorded: call.Record > 0,

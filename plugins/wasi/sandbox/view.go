@@ -12,8 +12,9 @@ import (
 
 // Granted are the folders of the host that a call may see, open while it runs.
 type Granted struct {
-	folder *Folder // of the skill
-	data   *Folder // nil unless granted
+	folder   *Folder // of the skill
+	data     *Folder // nil unless granted
+	packages packages
 }
 
 // Grant opens them; the caller closes them after the run. The error is a
@@ -33,6 +34,10 @@ func (f *Folders) Grant(call *skill.Call) (*Granted, error) {
 			}
 		}
 	}
+	if g.packages, err = f.packages(call.Grants.Packages); err != nil {
+		g.Close()
+		return nil, err
+	}
 	return g, nil
 }
 
@@ -44,7 +49,8 @@ func (g *Granted) Close() {
 	if g.data != nil {
 		g.data.Release()
 	}
-	g.folder, g.data = nil, nil
+	g.packages.release()
+	g.folder, g.data, g.packages = nil, nil, packages{}
 }
 
 // View is the files that a guest sees.
@@ -98,6 +104,7 @@ func (f *Folders) view(call *skill.Call, begin *wasm.Start, more []guestfs.Mount
 		v.work = guestfs.NewMemory(scratch)
 		mounts = append(mounts, guestfs.Mount{Path: "/work", FS: v.work})
 	}
+	mounts = append(mounts, g.packages.mounts()...)
 	v.mounts = mounts
 	if v.Root, err = guestfs.NewTree(append(mounts[:len(mounts):len(mounts)], more...)...); err != nil {
 		v.Close()
