@@ -118,6 +118,10 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 			return nil, err
 		}
 	}
+	set, requires, err := s.packages.Use(t.Skill.Path())
+	if err != nil {
+		return nil, err
+	}
 	caps := s.settings.Caps()
 	limits := s.settings.Defaults().Lower(caps)
 	if kind == skill.WasmShell {
@@ -130,10 +134,10 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 	return &manifest.Skill{
 		Descriptor: skill.Descriptor{
 			ID: skill.ID(t.Skill.Frontmatter().Name), Version: t.Skill.Frontmatter().Metadata["version"], Description: t.Skill.Frontmatter().Description,
-			Runner: kind, Trust: t.Skill.Trust(), Digest: t.Skill.Digest(), Enabled: s.offered(t.Skill), // which may have changed since the list was made
+			Runner: kind, Trust: t.Skill.Trust(), Digest: t.Skill.Digest(), Requires: requires, Enabled: s.offered(t.Skill), // which may have changed since the list was made
 		},
 		Owner: t.Skill.Owner(), Folder: folder, Limits: limits,
 		Primary:     skill.Target{Kind: kind, Entry: t.Script.Path()},
-		Permissions: permissions,
+		Permissions: permissions, Packages: set,
 	}, nil
 }

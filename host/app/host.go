@@ -25,6 +25,7 @@ import (
 	"openskill/host/internal/gate"
 	"openskill/host/internal/tracing"
 	"openskill/host/manifest"
+	"openskill/host/packages"
 	"openskill/host/records/replay"
 	"openskill/plugins/all"
 	"openskill/sdk/skill"
@@ -75,6 +76,7 @@ type Host struct {
 	skills     *catalogue.Definitions // the operator's own
 	uploads    *uploads               // nil: opened without them
 	agents     *agentskills.Provider
+	packages   *packages.Store
 	models     *llm.Models
 	agent      *agent.Agent
 	approvals  *approval.Store
@@ -112,7 +114,7 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	h := &Host{settings: s, check: gate.New(chainChecks), lists: cache.New(mostKept), schemas: manifest.NewSchemas(), log: o.Log, trial: o.Trial, spares: o.Spares, alone: (s.Auth == config.AuthNone || o.Mode != Serving) && !o.tenants}
+	h := &Host{settings: s, check: gate.New(chainChecks), lists: cache.New(mostKept), schemas: manifest.NewSchemas(), log: o.Log, packages: packages.New(s.StateDir), trial: o.Trial, spares: o.Spares, alone: (s.Auth == config.AuthNone || o.Mode != Serving) && !o.tenants}
 	h.live.Store(s)
 	h.rates = api.NewRates(s.RateRequests, nil)
 	if h.log == nil {

@@ -20,6 +20,7 @@ import (
 
 	"openskill/host/app/config"
 	"openskill/host/catalogue"
+	"openskill/host/packages"
 	"openskill/host/workers"
 	"openskill/plugins/all"
 	"openskill/plugins/extism"
@@ -236,8 +237,10 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	if w.dir, err = os.MkdirTemp(d.temp, workersPrefix+strconv.Itoa(os.Getpid())+"-"); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(uploadsDir(h.settings.StateDir), 0o700); err != nil {
-		return err
+	for _, dir := range []string{uploadsDir(h.settings.StateDir), packages.Sets(d.root)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
 	}
 	caps := s.Caps()
 	// Images are kept in such files, of a memory whose limit is a power of two.
@@ -380,7 +383,7 @@ func keyOf(i config.Isolation, uploads string) func(*skill.Call) string {
 
 // readable are the folders that any worker may read, before it is somebody's.
 func (h *Host) readable(s *config.Settings, d state) []string {
-	list := []string{filepath.Join(d.root, "runtimes"), AnalysisDir(d.root), approvedDir(d.root), uploadsDir(h.settings.StateDir)}
+	list := []string{filepath.Join(d.root, "runtimes"), packages.Sets(d.root), AnalysisDir(d.root), approvedDir(d.root), uploadsDir(h.settings.StateDir)}
 	list = append(list, h.own()...)
 	for _, path := range []string{s.CLIDir, s.DataRoot} {
 		if path != "" {
@@ -410,7 +413,7 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 		return nil
 	}
 	return func(_ string, call *skill.Call) []string {
-		list := []string{filepath.Join(d.root, "runtimes"), AnalysisDir(d.root)}
+		list := []string{filepath.Join(d.root, "runtimes"), packages.Sets(d.root), AnalysisDir(d.root)}
 		owner := ownerOf(uploadsDir(h.settings.StateDir), call.Folder)
 		switch own := filepath.Join(uploadsDir(h.settings.StateDir), catalogue.Folder(call.Tenant)); {
 		case s.Workers == config.PerSkill:

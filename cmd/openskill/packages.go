@@ -1,0 +1,413 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"openskill/host/packages"
+	"openskill/host/pysource/preflight"
+	"openskill/internal/cliflag"
+	"openskill/plugins/python/runtimes"
+	"openskill/sdk/skill"
+)
+
+func (a *cli) packagesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "packages",
+		Short: "Give skills packages of Python and npm",
+		Long: `Manage the packages that the scripts of a skill's folder can import: wheels in pure
+Python, and npm packages without native code. pip and npm of this machine resolve and
+download them, from the index that they are set up for; nothing of a package is run
+outside the sandbox. They are locked by digest in the state folder; the skill's own
+folder stays as it is. A host never downloads packages by itself.`,
+		Example: `  openskill packages add ./weather
+  openskill packages add ./weather python:requests npm:chalk@^5
+  openskill packages list ./weather`,
+	}
+	group(cmd)
+	cmd.AddCommand(a.packagesAddCommand(), a.packagesLockCommand(), a.packagesListCommand(), a.packagesRemoveCommand())
+	return cmd
+}
+
+// packagesFlags are those of add and lock beside the settings.
+type packagesFlags struct {
+	settings *settingsFlags
+	from     string
+	age      string
+	allowed  string
+	asJSON   bool
+}
+
+// defaultAge is how old a release must be at least: most malicious releases are found
+// within days.
+const defaultAge = 7 * 24 * time.Hour
+
+func bindPackages(cmd *cobra.Command) *packagesFlags {
+	o := &packagesFlags{settings: bindSettings(cmd, "state", "python")}
+	f := cmd.Flags()
+	f.Var(cliflag.Text(&o.from, "DIR"), "from", "folder of wheels and tarballs to use in place of the index")
+	f.Var(cliflag.Text(&o.age, "TIME"), "min-age", "minimum age of a release, such as 12h or 3d; default 7d")
+	f.Var(cliflag.Text(&o.allowed, "FILE"), "allowed", "file with the packages that may be added, one per line, such as python:requests")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON")
+	return o
+}
+
+func (a *cli) packagesAddCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "add FOLDER [NAME…]",
+		Short: "Add packages for the scripts of a skill",
+		Long: `Add packages for the scripts of a skill's folder, with all that they need. NAME is
+python:NAME with versions, as in python:requests>=2, or npm:NAME@RANGE; in a folder with
+scripts of one kind the prefix may be omitted. Without NAME, the packages that the folder
+declares are added: in requirements.txt, pyproject.toml, package.json, and the blocks of
+PEP 723 in scripts. Versions that are locked stay.
+
+Packages with native code are refused, but for those of the Python runtimes, which are
+used. Releases younger than --min-age, and those that their authors took back, are not
+considered.`,
+		Example: `  openskill packages add ./weather
+  openskill packages add ./weather 'python:requests>=2' --min-age 3d`,
+		Args: takes(1, many),
+	}
+	o := bindPackages(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.changePackages(cmd.Context(), o, args, (*packages.Store).Add)
+	}
+	return cmd
+}
+
+func (a *cli) packagesLockCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lock FOLDER",
+		Short: "Resolve the packages of a skill anew",
+		Long: `Resolve the packages that a skill's folder declares, and those that were added to it,
+to their newest permitted versions, and lock them. It also repairs damaged packages.`,
+		Example: "  openskill packages lock ./weather",
+		Args:    takes(1, 1),
+	}
+	o := bindPackages(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.changePackages(cmd.Context(), o, args, (*packages.Store).Relock)
+	}
+	return cmd
+}
+
+// changePackages adds or locks: args are a folder and names.
+func (a *cli) changePackages(ctx context.Context, f *packagesFlags, args []string, change func(*packages.Store, context.Context, string, []packages.Requirement, *packages.Options) (*packages.Change, error)) error {
+	s, err := a.load(f.settings)
+	if err != nil {
+		return err
+	}
+	asked, err := askedPackages(args[0], args[1:])
+	if err != nil {
+		return err
+	}
+	o, err := f.options(s.StateDir, s.Python)
+	if err != nil {
+		return err
+	}
+	store := packages.New(s.StateDir)
+	if len(asked) == 0 {
+		l, err := store.Of(args[0])
+		if err != nil {
+			return hostFailed(err)
+		}
+		if l == nil {
+			return a.print("%s declares no packages\n", args[0])
+		}
+	}
+	stop := a.after(time.Second, "openskill: downloading packages")
+	c, err := change(store, ctx, args[0], asked, o)
+	stop()
+	if err != nil {
+		return packagesFailed(err)
+	}
+	if f.asJSON {
+		return a.printJSON(c)
+	}
+	return a.printChange(c)
+}
+
+func packagesFailed(err error) error {
+	var e *skill.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return failed(skill.Cancelled, "interrupted")
+	case errors.As(err, &e) && e.Code != skill.Internal:
+		return &exitError{exitFailed, e}
+	}
+	return hostFailed(err)
+}
+
+// options are what the flags and the runtimes say.
+func (f *packagesFlags) options(state, python string) (*packages.Options, error) {
+	o := &packages.Options{Python: python, MinAge: defaultAge, Library: map[string]bool{}}
+	if f.age != "" {
+		var err error
+		if o.MinAge, err = parseAge(f.age); err != nil {
+			return nil, usage("--min-age %s: use a time such as 12h or 3d; 0 allows all releases", quote(f.age))
+		}
+	}
+	if f.from != "" {
+		var err error
+		if o.From, err = filepath.Abs(f.from); err != nil {
+			return nil, hostFailed(err)
+		}
+		if info, err := os.Stat(o.From); err != nil || !info.IsDir() {
+			return nil, usage("--from %s is not a folder", quote(f.from))
+		}
+	}
+	if f.allowed != "" {
+		list, err := allowedPackages(f.allowed)
+		if err != nil {
+			return nil, err
+		}
+		o.Allowed = func(e packages.Ecosystem, name string) bool { return list[string(e)+":"+name] }
+	}
+	store := runtimes.New(state)
+	library, had, err := store.Modules("scientific")
+	if err != nil {
+		return nil, hostFailed(err)
+	}
+	for _, m := range library {
+		o.Library[m] = true
+	}
+	for _, p := range had {
+		o.Had = append(o.Had, packages.Had{Name: p.Name, Version: p.Version})
+	}
+	o.PythonVersion = store.List()[0].Version
+	return o, nil
+}
+
+// parseAge reads a duration, of days too.
+func parseAge(text string) (time.Duration, error) {
+	if days, is := strings.CutSuffix(text, "d"); is {
+		d, err := time.ParseDuration(days + "h")
+		if d *= 24; err != nil || d < 0 {
+			return 0, errors.New("invalid")
+		}
+		return d, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err == nil && d < 0 {
+		err = errors.New("negative")
+	}
+	return d, err
+}
+
+// allowedPackages reads a file with a package on each line; # begins a comment.
+func allowedPackages(file string) (map[string]bool, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, usage("--allowed %s: %v", quote(file), plain(err))
+	}
+	defer f.Close()
+	list := map[string]bool{}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		r, err := packages.ParseRequirement(text, "")
+		if err != nil {
+			return nil, usage("--allowed %s: %s", quote(file), err)
+		}
+		list[string(r.Ecosystem)+":"+r.Name] = true
+	}
+	if err := lines.Err(); err != nil {
+		return nil, usage("--allowed %s: %v", quote(file), plain(err))
+	}
+	return list, nil
+}
+
+// askedPackages are those that were named, else those that the folder declares.
+func askedPackages(folder string, names []string) ([]packages.Requirement, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, usage("cannot read the folder %s: %v", quote(folder), plain(err))
+	}
+	defer root.Close()
+	var asked []packages.Requirement
+	if len(names) > 0 {
+		kind := onlyKind(root)
+		for _, name := range names {
+			r, err := packages.ParseRequirement(name, kind)
+			if err != nil {
+				return nil, &exitError{exitUsage, err}
+			}
+			asked = append(asked, r)
+		}
+		return asked, nil
+	}
+	declared, err := preflight.Declarations(root)
+	if err != nil {
+		return nil, usage("cannot read the folder %s: %v", quote(folder), plain(err))
+	}
+	for _, d := range declared {
+		r, err := packages.ParseRequirement(d.Text, packages.Ecosystem(d.Ecosystem))
+		if err != nil {
+			return nil, failed(skill.InvalidArgument, "%s:%d: %s", d.File, d.Line, err)
+		}
+		r.From = d.File
+		asked = append(asked, r)
+	}
+	return asked, nil
+}
+
+// onlyKind is the ecosystem of a folder's scripts; "": they are of both, or of neither.
+func onlyKind(root *os.Root) packages.Ecosystem {
+	python, node := false, false
+	_ = preflight.Files(root, func(name string) {
+		switch strings.ToLower(filepath.Ext(name)) {
+		case ".py":
+			python = true
+		case ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx":
+			node = true
+		}
+	})
+	switch {
+	case python && !node:
+		return packages.Python
+	case node && !python:
+		return packages.NPM
+	}
+	return ""
+}
+
+func (a *cli) printChange(c *packages.Change) error {
+	for _, p := range c.Removed {
+		if err := a.print("- %s\n", p.String()); err != nil {
+			return err
+		}
+	}
+	for _, p := range c.Added {
+		where := ""
+		if p.Digest == "" {
+			where = " (of the runtime)"
+		}
+		if err := a.print("+ %s%s\n", p.String(), where); err != nil {
+			return err
+		}
+		for _, n := range p.Notes {
+			if err := a.print("    %s\n", n); err != nil {
+				return err
+			}
+		}
+	}
+	return a.print("%d packages, %d files, %.1f MB\n", len(c.Lock.Packages), c.Lock.Files, float64(c.Lock.Bytes)/1e6)
+}
+
+func (a *cli) packagesListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list [FOLDER]",
+		Short: "List the packages of skills",
+		Long: `List the packages of a skill's folder, with their digests, or the folders that have
+packages. The files of the packages are compared with the lock.`,
+		Example: "  openskill packages list ./weather --json",
+		Args:    takes(0, 1),
+	}
+	flags := bindSettings(cmd, "state")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		store := packages.New(s.StateDir)
+		if len(args) == 0 {
+			return a.listPackageFolders(store, asJSON)
+		}
+		l, err := store.Of(args[0])
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return usage("folder not found: %s", quote(args[0]))
+		case err != nil:
+			return hostFailed(err)
+		case l == nil:
+			l = &packages.Lock{Packages: []packages.Package{}}
+		}
+		if _, _, err := store.Use(args[0]); err != nil {
+			return packagesFailed(err)
+		}
+		if asJSON {
+			return a.printJSON(l)
+		}
+		if len(l.Packages) == 0 {
+			return a.print("%s has no packages\n", args[0])
+		}
+		t := newTable("PACKAGE", "VERSION", "DIGEST", "")
+		for i := range l.Packages {
+			p := &l.Packages[i]
+			digest := p.Digest
+			if digest == "" {
+				digest = "of the runtime"
+			}
+			t.row(string(p.Ecosystem)+":"+p.Name, p.Version, digest, strings.Join(p.Notes, ", "))
+		}
+		return a.print("%s\n", t)
+	}
+	return cmd
+}
+
+func (a *cli) listPackageFolders(store *packages.Store, asJSON bool) error {
+	all, err := store.List()
+	if err != nil {
+		return hostFailed(err)
+	}
+	if asJSON {
+		return a.printJSON(struct {
+			Data []*packages.Lock `json:"data"`
+		}{append([]*packages.Lock{}, all...)})
+	}
+	if len(all) == 0 {
+		return a.print("no skill has packages\n")
+	}
+	t := newTable("FOLDER", "PACKAGES", "MB")
+	for _, l := range all {
+		t.row(l.Folder, len(l.Packages), float64(l.Bytes/1e5)/10)
+	}
+	return a.print("%s\n", t)
+}
+
+func (a *cli) packagesRemoveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "remove FOLDER [NAME…]",
+		Short: "Remove packages from the scripts of a skill",
+		Long: `Remove packages that were added to a skill's folder, with those that only they need;
+without NAME all. No index is needed.`,
+		Example: "  openskill packages remove ./weather python:requests",
+		Args:    takes(1, many),
+	}
+	flags := bindSettings(cmd, "state", "python")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		var gone []packages.Requirement
+		if len(args) > 1 {
+			if gone, err = askedPackages(args[0], args[1:]); err != nil {
+				return err
+			}
+		}
+		o, err := (&packagesFlags{}).options(s.StateDir, s.Python)
+		if err != nil {
+			return err
+		}
+		c, err := packages.New(s.StateDir).Remove(cmd.Context(), args[0], gone, o)
+		if err != nil {
+			return packagesFailed(err)
+		}
+		return a.printChange(c)
+	}
+	return cmd
+}

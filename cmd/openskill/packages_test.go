@@ -1,0 +1,116 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// wheelFile writes a wheel in pure Python into a folder.
+func wheelFile(t *testing.T, dir, name, version, needs string, files map[string]string) {
+	t.Helper()
+	dist := name + "-" + version + ".dist-info/"
+	all := map[string]string{
+		dist + "METADATA": "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + version + "\n" + needs,
+		dist + "WHEEL":    "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+		dist + "RECORD":   "",
+	}
+	for n, text := range files {
+		all[n] = text
+	}
+	f, err := os.Create(filepath.Join(dir, name+"-"+version+"-py3-none-any.whl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(f)
+	for n, text := range all {
+		w, err := z.Create(n)
+		if err == nil {
+			_, err = w.Write([]byte(text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func skillWith(t *testing.T, name string, files map[string]string) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), name)
+	files["SKILL.md"] = "---\nname: " + name + "\ndescription: For a test.\n---\nRun the scripts.\n"
+	for n, text := range files {
+		path := filepath.Join(folder, n)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// What a skill declares is added, seen by its scripts and by what they start, and removed.
+func TestPackagesOfSkills(t *testing.T) {
+	state := pythonState(t)
+	if err := exec.Command("python3", "-m", "pip", "--version").Run(); err != nil {
+		t.Skip("python3 is not there, or without pip")
+	}
+	t.Setenv("PIP_CONFIG_FILE", os.DevNull)
+	t.Setenv("PIP_FIND_LINKS", "")
+	wheels := t.TempDir()
+	wheelFile(t, wheels, "greetings", "1.0", "Requires-Dist: words\n", map[string]string{"greetings.py": "from words import hello\n"})
+	wheelFile(t, wheels, "words", "2.0", "", map[string]string{"words/__init__.py": "hello = 'good day'\n"})
+	folder := skillWith(t, "greet", map[string]string{
+		"requirements.txt": "# what it needs\ngreetings>=1  # all of it\npyyaml\n",
+		"scripts/greet.py": "import greetings, yaml, subprocess, sys\nprint(greetings.hello)\n" +
+			"print(subprocess.run([sys.executable, '-c', 'import words; print(words.hello.upper())'], capture_output=True, text=True).stdout, end='')\n",
+	})
+	run := func(code int, args ...string) string {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		if is := Run(t.Context(), args, strings.NewReader(""), &stdout, &stderr); is != code {
+			t.Fatalf("%q: exit code %d, want %d\n%s%s", args, is, code, &stdout, &stderr)
+		}
+		return stdout.String() + stderr.String()
+	}
+	contains := func(text string, parts ...string) {
+		t.Helper()
+		for _, p := range parts {
+			if !strings.Contains(text, p) {
+				t.Errorf("%q is not in:\n%s", p, text)
+			}
+		}
+	}
+	script := []string{"script", "--state", state, folder, "greet.py"}
+	contains(run(1, script...), "ModuleNotFoundError")
+	contains(run(0, "packages", "add", "--state", state, folder, "--from", wheels), "+ python:greetings 1.0\n", "+ python:words 2.0\n", "+ python:pyyaml 6.0.3 (of the runtime)", "3 packages")
+	if out := run(0, script...); out != "good day\nGOOD DAY\n" {
+		t.Errorf("got %q", out)
+	}
+	contains(run(0, "packages", "list", "--state", state, folder), "python:words", "sha256:")
+	contains(run(0, "packages", "list", "--state", state), folder)
+	contains(run(0, "packages", "lock", "--state", state, folder, "--from", wheels), "3 packages")
+	contains(run(1, "packages", "add", "--state", state, folder, "--from", wheels, "none-such"), "not found in the index")
+	contains(run(2, "packages", "add", "--state", state, folder, "../x"), "invalid package")
+	contains(run(2, "packages", "add", "--state", state, folder, "--min-age", "-1h"), "--min-age")
+	allowed := filepath.Join(t.TempDir(), "allowed")
+	if err := os.WriteFile(allowed, []byte("python:greetings # fine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	contains(run(1, "packages", "lock", "--state", state, folder, "--from", wheels, "--allowed", allowed), "not on the list")
+	contains(run(0, "packages", "remove", "--state", state, folder, "greetings"), "- python:words 2.0\n", "1 packages")
+	contains(run(1, script...), "ModuleNotFoundError")
+	contains(run(0, "packages", "remove", "--state", state, folder), "- python:pyyaml 6.0.3")
+	contains(run(0, "packages", "list", "--state", state), "no skill has packages")
+}
