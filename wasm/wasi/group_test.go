@@ -107,7 +107,7 @@ func TestProcessRequests(t *testing.T) {
 	for _, r := range []string{"x", "[]", `{"op":1}`, `{"other":1}`, `{"op":"self"} x`, `{"pid":-1.5}`, strings.Repeat("[", 100_000)} {
 		f.wants(r, unread)
 	}
-	f.wants(`{"op":"other"}`, "map[error:EINVAL message:op is self, start, wait, kill or pipe]")
+	f.wants(`{"op":"other"}`, "map[error:EINVAL message:op is self, start, wait, kill, pipe or ready]")
 	f.wants(`{"op":"start"}`, "map[error:ENOENT message:no program is named]")
 	f.wants(`{"op":"start","args":["none"]}`, "map[error:ENOENT message:none: command not found]")
 	f.wants(`{"op":"start","args":["seven","a\u0000b"]}`, "map[error:EINVAL message:arguments and variables have no zero bytes]")
@@ -191,6 +191,44 @@ func TestPipe(t *testing.T) {
 	}
 	if total != 2<<20 {
 		t.Errorf("all pipes hold %d bytes", total)
+	}
+}
+
+// A guest without poll waits for the first of several descriptors, for a child, or for a time.
+func TestReady(t *testing.T) {
+	f := newFamily(t, map[string]func(context.Context, *guest) wasi.Exit{
+		"writes": func(_ context.Context, g *guest) wasi.Exit {
+			g.write(1, "abc")
+			return wasi.Exit{Code: 3}
+		},
+		"reads": func(_ context.Context, g *guest) wasi.Exit {
+			for g.read(0, 100) != "" {
+			}
+			return wasi.Exit{}
+		},
+	})
+	defer f.close()
+	f.wants(`{"op":"ready","ms":0}`, "map[]")
+	f.wants(`{"op":"ready","ms":1}`, "map[]")
+	f.wants(`{"op":"ready","child":0,"ms":0.5}`, "map[]")
+	f.wants(`{"op":"start","args":["writes"],"stdin":"null","stdout":"pipe"}`, "map[pid:2 stdout:5]")
+	f.wants(`{"op":"ready","read":[5]}`, "map[read:[map[bytes:3 fd:5]]]")
+	f.read(5, 100)
+	f.wants(`{"op":"ready","read":[5],"child":2}`, "map[ended:true read:[map[bytes:0 fd:5]]]")
+	f.wants(`{"op":"ready","child":3,"ms":0}`, "map[]")
+	f.wants(`{"op":"wait"}`, "map[exit:3 pid:2]")
+	f.wants(`{"op":"start","args":["reads"],"stdin":"pipe"}`, "map[pid:3 stdin:6]")
+	f.wants(`{"op":"ready","write":[6],"child":3}`, "map[write:[map[bytes:65536 fd:6]]]")
+	f.want(0, "fd_close", 6)
+	f.wants(`{"op":"ready","child":3}`, "map[ended:true]")
+	f.wants(`{"op":"ready","write":[1],"ms":1000}`, "map[write:[map[bytes:65536 fd:1]]]") // what is no pipe never waits
+	const closed = "map[error:EBADF message:a descriptor to wait for is not open for it]"
+	for _, r := range []string{`"read":[1]`, `"write":[5]`, `"read":[6]`, `"read":[4294967295]`} {
+		f.wants(`{"op":"ready",`+r+`}`, closed)
+	}
+	f.wants(`{"op":"ready","read":[`+strings.Repeat("5,", 1024)+`5]}`, "map[error:EINVAL message:too many descriptors to wait for]")
+	if a := f.ask(`{"op":"ready","read":[` + strings.Repeat("5,", 1023) + `4],"ms":1e300}`); len(a["read"].([]any)) != 1024 {
+		t.Error(a)
 	}
 }
 

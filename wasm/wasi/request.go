@@ -21,6 +21,11 @@ type processRequest struct {
 	PID    int             `json:"pid"`
 	Block  *bool           `json:"block"` // nil: true
 	Signal uint8           `json:"signal"`
+
+	Read  []uint32 `json:"read"`
+	Write []uint32 `json:"write"`
+	Child *int     `json:"child"` // 0: any; nil: none
+	MS    *float64 `json:"ms"`    // nil: without an end
 }
 
 // processFailure is an answer that says what is wrong.
@@ -73,8 +78,10 @@ func (w *World) processAnswer(r *processRequest) any {
 		return w.killProcess(r)
 	case "pipe":
 		return w.makePipe()
+	case "ready":
+		return w.readyProcess(r)
 	}
-	return &processFailure{"EINVAL", "op is self, start, wait, kill or pipe"}
+	return &processFailure{"EINVAL", "op is self, start, wait, kill, pipe or ready"}
 }
 
 // stdinKind says what a guest's standard input is.
