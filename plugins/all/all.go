@@ -50,7 +50,7 @@ func Sandboxed(o Options) []skill.Runner {
 	programs := &sandbox.Programs{}
 	return []skill.Runner{
 		wasi.New(o.Engine, &wasi.Options{Outgoing: o.Outgoing}),
-		javascript.New(o.Engine, &javascript.Options{Outgoing: o.Outgoing}),
+		javascript.New(o.Engine, &javascript.Options{Outgoing: o.Outgoing, Programs: programs}),
 		python.New(o.Engine, &python.Options{StateDir: o.StateDir, Outgoing: o.Outgoing, Imports: o.Imports, Programs: programs}),
 		shell.New(o.Engine, &shell.Options{Programs: programs, StateDir: o.StateDir, Outgoing: o.Outgoing}),
 		extism.New(o.Engine, &extism.Options{Outgoing: o.Outgoing}),

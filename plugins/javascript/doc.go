@@ -32,6 +32,9 @@
 // runs of a skill's scripts, up to the first read of standard input, which gives the
 // script and its arguments. Else each run has an interpreter of its own.
 //
+// Those scripts start programs by child_process, and Node is a program that others start: a
+// process that asks for its arguments, in prelude/node/cli.mjs.
+//
 // # How it ends
 //
 // An exception or a rejected promise that nobody catches ends a script with exit

@@ -62,3 +62,10 @@ func (r *Runner) startNode(call *skill.Call) *sandbox.Start {
 		Mounts: r.node, Args: append(slices.Clone(r.command), nodeFile), Env: append(env, call.Grants.Env...), Head: head, Fuel: nodeFuel,
 	}
 }
+
+// process says how a process of a script's run becomes Node.
+func (r *Runner) process(*skill.Program) (*sandbox.Start, error) {
+	return &sandbox.Start{
+		Mounts: r.node, Args: append(slices.Clone(r.command), nodeFile), Env: []string{"OPENSKILL_PROCESS=1", "PWD=/"}, Fuel: nodeFuel,
+	}, nil
+}

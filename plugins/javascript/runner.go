@@ -28,16 +28,24 @@ var _ skill.Runner = (*Runner)(nil)
 type Options struct {
 	// Outgoing makes the requests of scripts; nil: there is no network.
 	Outgoing skill.Outgoing
+	// Programs are those that scripts can start, which Node is one of; nil: none.
+	Programs *sandbox.Programs
 }
 
 // New makes a runner on the engine, which stays the caller's: it is shared with
 // other runners and closed after them all. Nothing is compiled yet.
 func New(e *wasm.Engine, opts *Options) *Runner {
-	of := sandbox.CallsOf{Engine: e, Op: "javascript", Runtime: "JavaScript"}
-	if opts != nil {
-		of.Outgoing = opts.Outgoing
+	if opts == nil {
+		opts = &Options{}
 	}
-	return &Runner{runtime: sync.OnceValue(newRuntime), files: files(), node: nodeFiles(), command: []string{"qjs", "--std", "--include", preludeFile}, calls: sandbox.NewCalls(of)}
+	r := &Runner{runtime: sync.OnceValue(newRuntime), files: files(), node: nodeFiles(), command: []string{"qjs", "--std", "--include", preludeFile}}
+	of := sandbox.CallsOf{Engine: e, Op: "javascript", Runtime: "JavaScript", Outgoing: opts.Outgoing, Programs: opts.Programs}
+	if HasNode() {
+		of.Kind, of.Names, of.Command = skill.WasmJavaScript, []string{"node", "nodejs"}, r.process
+		of.Plan = func(context.Context, *sandbox.Folder) (skill.Plan, error) { return r.plan() }
+	}
+	r.calls = sandbox.NewCalls(of)
+	return r
 }
 
 // Kind is wasm:javascript.
@@ -54,14 +62,19 @@ func (r *Runner) Prepare(ctx context.Context, s *skill.Spec) (skill.Plan, error)
 				return skill.Plan{}, err
 			}
 		}
-		rt := r.runtime()
-		if rt.err != nil {
-			return skill.Plan{}, r.calls.Broken(rt.err)
-		}
-		return skill.Plan{Module: skill.Module{Digest: rt.digest, Trusted: true, File: rt.digest, Open: func() (io.ReadCloser, error) {
-			return io.NopCloser(bytes.NewReader(rt.module)), nil
-		}}}, nil
+		return r.plan()
 	})
+}
+
+// plan is the runtime, whatever the script is.
+func (r *Runner) plan() (skill.Plan, error) {
+	rt := r.runtime()
+	if rt.err != nil {
+		return skill.Plan{}, r.calls.Broken(rt.err)
+	}
+	return skill.Plan{Module: skill.Module{Digest: rt.digest, Trusted: true, File: rt.digest, Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(rt.module)), nil
+	}}}, nil
 }
 
 // Close waits for the runs under way and closes the folders, but not the engine.

@@ -284,7 +284,7 @@ func TestOtherLanguages(t *testing.T) {
 		"a.zsh": "ls\n", "b.ts": "import { f } from './lib/f';\n", "c.cs": "", "d.rb": "", "e.R": "", "fast.so": "\x7fELF", "README.md": "```sh\nls\n```\n",
 		"good.mjs":  "import * as std from 'std';\nimport { f } from './lib/f.mjs';\nconsole.log(f(scriptArgs));\n",
 		"lib/f.mjs": "export const f = (a) => a.length;\n",
-		"bad.mjs":   "import fs from 'node:fs';\nimport x from 'left-pad'\nimport { g } from './lib/none';\nconst y = require('child_process');\nconst z = await fetch('x');\n// fetch('in a comment')\nnew Worker('x');\nimport https from 'https';\nimport { f } from './lib/f';\n",
+		"bad.mjs":   "import fs from 'node:fs';\nimport x from 'left-pad'\nimport { g } from './lib/none';\nconst y = require('cluster');\nconst z = await fetch('x');\n// fetch('in a comment')\nnew Worker('x');\nimport https from 'https';\nimport { f } from './lib/f';\n",
 	}), options(t))
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestOtherLanguages(t *testing.T) {
 		"a.zsh: cannot run: the sandbox has no interpreter for zsh scripts; write it in Python or JavaScript",
 		"bad.mjs:2: cannot run: package left-pad is not in the skill",
 		"bad.mjs:3: cannot run: ./lib/none: there is no such file",
-		"bad.mjs:4: cannot run: Node's module child_process does nothing",
+		"bad.mjs:4: cannot run: Node's module cluster does nothing",
 		"bad.mjs:5: may differ: fetch makes the requests that the skill was granted",
 		"bad.mjs:7: cannot run: new Worker is not there",
 		"bad.mjs:8: may differ: https makes the requests",

@@ -99,7 +99,7 @@ func usesQuickJS(text []byte, imports *regexp.Regexp) bool {
 
 // nodeModules are Node's own modules that the sandbox has; "" is no obstacle.
 var nodeModules = map[string]Kind{
-	"assert": "", "assert/strict": "", "async_hooks": "", "buffer": "", "console": "", "constants": "", "crypto": "", "diagnostics_channel": "", "events": "", "fs": "", "fs/promises": "",
+	"assert": "", "assert/strict": "", "async_hooks": "", "buffer": "", "child_process": "", "console": "", "constants": "", "crypto": "", "diagnostics_channel": "", "events": "", "fs": "", "fs/promises": "",
 	"http": KindNetwork, "https": KindNetwork, "module": "", "os": "", "path": "", "path/posix": "", "path/win32": "", "perf_hooks": "", "process": "", "punycode": "", "querystring": "", "readline": "",
 	"readline/promises": "", "stream": "", "stream/consumers": "", "stream/promises": "", "stream/web": "", "string_decoder": "", "timers": "", "timers/promises": "", "tty": "", "url": "", "util": "", "util/types": "", "zlib": "",
 }
@@ -109,8 +109,7 @@ var missingModules = map[string]struct {
 	kind    Kind
 	instead string
 }{
-	"child_process": {KindProcess, "a script in the sandbox cannot start other programs: do it in JavaScript"},
-	"cluster":       {KindProcess, "do the work in one process"}, "worker_threads": {KindThread, "do the work in one thread"},
+	"cluster": {KindProcess, "do the work in one process"}, "worker_threads": {KindThread, "do the work in one thread"},
 	"net": {KindNetwork, "use http, https or fetch"}, "tls": {KindNetwork, "use https or fetch"}, "dgram": {KindNetwork, "use http, https or fetch"}, "http2": {KindNetwork, "use https or fetch"},
 	"dns": {KindNetwork, "http, https and fetch resolve names"}, "dns/promises": {KindNetwork, "http, https and fetch resolve names"},
 	"vm": {KindImport, "import the code"}, "v8": {KindImport, "leave it out"}, "repl": {KindImport, "leave it out"}, "inspector": {KindImport, "leave it out"}, "wasi": {KindImport, "leave it out"},

@@ -576,8 +576,23 @@ globalThis.__nodeMeta = (meta, file) => {
   delete meta.main;
 };
 
-// runMain runs the file of a run. It gives what ends when its top level has: nothing of CommonJS.
-const runMain = (file) => {
+// runText runs a text as node -e does: in the global scope, with require, if it is no module.
+// It gives its last value, and what ends when its top level has.
+const runText = (text, file, name, type) => {
+  if (type === 'module' || (type !== 'commonjs' && looksLikeModule(text))) return { done: evaluate(linkText(text, file)) };
+  const module = new Module(file);
+  const all = { require: requiring(module), module, exports: module.exports, __filename: name, __dirname: '.' };
+  for (const [key, value] of Object.entries(all)) Object.defineProperty(globalThis, key, { value, writable: true, configurable: true, enumerable: false });
+  return { value: evalScript(compile(importing(text, file), file, false).named(name), { eval_function: true }) };
+};
+
+// runMain runs the file of a run, or only compiles it. It gives what ends when its top level has: nothing of CommonJS.
+const runMain = (file, check) => {
+  if (check) {
+    const text = source(file);
+    compile(looksLikeModule(text) ? text : wrap(text), file, looksLikeModule(text));
+    return undefined;
+  }
   const kind = formatOf(file);
   if (kind !== 'json') {
     const text = source(file);
@@ -603,4 +618,4 @@ Module.register = () => {};
 Module.syncBuiltinESMExports = () => {};
 Object.defineProperty(Module, 'builtinModules', { get: () => [...builtins.keys()] });
 
-export { builtins, builtin, link, runMain, sources, Module };
+export { builtins, builtin, link, runMain, runText, sources, Module };

@@ -4,7 +4,8 @@
 const { os } = globalThis;
 const now = () => globalThis.performance.now();
 
-const hooks = { fail: undefined, idle: undefined, end: undefined };
+// fail, idle and end are of the process; waits and poll of its children and their streams.
+const hooks = { fail: undefined, idle: undefined, end: undefined, waits: undefined, poll: undefined };
 const ticks = [];
 const due = []; // timers, by time and then by number
 let finished = [], arriving = [], immediates = [], batch = [];
@@ -144,7 +145,7 @@ const next = () => {
       batch = due.filter((t) => t.at <= at).map((t) => () => fire(t));
       first = false;
     } else if (phase === 2) {
-      batch = finished;
+      batch = hooks.waits() ? finished.concat(hooks.poll(0)) : finished;
       finished = arriving;
       arriving = [];
     } else {
@@ -168,8 +169,11 @@ function step() {
     return;
   }
   if (!task) {
-    arm(due.length > 0 ? Math.max(0, due[0].at - now()) : 0);
-    return;
+    const wait = due.length > 0 ? Math.max(0, due[0].at - now()) : undefined;
+    if (finished.length + arriving.length > 0) return arm(0);
+    if (!hooks.waits()) return arm(wait ?? 0);
+    arriving.push(...hooks.poll(wait));
+    return arm(0);
   }
   running = true;
   guarded(task, undefined, []);

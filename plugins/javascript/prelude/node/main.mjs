@@ -19,7 +19,8 @@ import * as webstreams from '__wasm_rquickjs_builtin/streams';
 import Intl from '__wasm_rquickjs_builtin/intl';
 import structuredClone from '__wasm_rquickjs_builtin/structured_clone';
 import { Blob, File } from '__wasm_rquickjs_builtin/http_blob';
-import childProcess from './child_process.mjs';
+import childProcess, { kill } from './child_process.mjs';
+import { started } from './cli.mjs';
 import crypto, { webcrypto } from './crypto.mjs';
 import fs from './fs.mjs';
 import http, { https, web } from './http.mjs';
@@ -79,6 +80,7 @@ hooks.locate = (error) => {
   return `${file}:${line}\n${text}\n${text.slice(0, column - 1).replace(/[^\t]/g, ' ')}^\n\n`;
 };
 hooks.normalize = pathModule.resolve;
+hooks.kill = kill;
 hooks.builtin = (name) => { const bare = name.replace(/^node:/, ''); return builtins.has(bare) ? builtin(bare) : undefined; };
 
 // QuickJS prints a rejection that nobody handled by the error's toString, which then has no
@@ -109,12 +111,15 @@ const read = (n) => {
   }
   return utf8_decode(u8);
 };
-const start = () => {
+const given = () => {
   const [file, cwd, ...args] = read(parseInt(read(8), 16)).split('\0').slice(0, -1);
-  begin({ file, cwd, args });
+  begin({ file, cwd, args, env: std.getenviron() });
   globalThis.scriptArgs = [file, ...args];
+  return () => runMain(file);
+};
+const start = () => {
   try {
-    const done = runMain(file);
+    const done = (std.getenv('OPENSKILL_PROCESS') ? started() : given())();
     if (done === undefined) {
       loop.runTicks();
     } else {

@@ -155,7 +155,7 @@ Object.assign(process, {
   constrainedMemory: () => 0, availableMemory: () => 0,
   getuid: () => 0, geteuid: () => 0, getgid: () => 0, getegid: () => 0, getgroups: () => [0],
   kill(pid, signal) {
-    if (pid !== 1) throw Object.assign(new Error('kill ESRCH'), { code: 'ESRCH', errno: -3, syscall: 'kill' });
+    if (pid !== process.pid) return hooks.kill(pid, signal);
     if (signal === 0) return true;
     exit(signal === 'SIGKILL' || signal === 9 ? 137 : 143);
   },
@@ -179,8 +179,10 @@ const begin = (call) => {
   began = globalThis.performance.now();
   cwd = call.cwd;
   os.chdir(cwd);
-  process.argv = ['/usr/bin/node', call.file, ...call.args];
-  const env = { ...std.getenviron() };
+  process.argv = ['/usr/bin/node', ...call.file === undefined ? [] : [call.file], ...call.args];
+  process.execArgv = call.options ?? [];
+  process.pid = call.pid ?? 1;
+  const { env } = call;
   process.env = new Proxy(env, {
     set: (target, name, value) => { if (typeof name !== 'symbol') target[name] = `${value}`; return true; },
     defineProperty: (target, name, d) => Reflect.defineProperty(target, name, 'value' in d ? { ...d, value: `${d.value}`, writable: true, enumerable: true, configurable: true } : d),

@@ -1,0 +1,142 @@
+package all
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"openskill/plugins/javascript"
+	"openskill/plugins/runnertest"
+	"openskill/sdk/skill"
+	"openskill/wasm"
+)
+
+// ready makes the runners of the sandbox whose runtimes the test needs.
+func ready(t testing.TB, kinds ...skill.Kind) map[skill.Kind]skill.Runner {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("short: compiling runtimes takes seconds")
+	}
+	state := os.Getenv("OPENSKILL_STATE_DIR")
+	if state == "" {
+		state = filepath.Join("..", "..", ".openskill")
+	}
+	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	runners := map[skill.Kind]skill.Runner{}
+	for _, r := range Sandboxed(Options{Engine: e, StateDir: state}) {
+		t.Cleanup(func() { _ = r.Close() })
+		runners[r.Kind()] = r
+	}
+	for _, kind := range kinds {
+		if err := runnertest.Ready(t.Context(), runners[kind]); err != nil {
+			t.Skip(err) // not installed: the message says what to run
+		}
+		if kind == skill.WasmJavaScript && !javascript.HasNode() {
+			t.Skip("Node's modules are not installed: make node-modules")
+		}
+	}
+	return runners
+}
+
+// ran runs a script of an Agent Skill, which has a file beside it.
+func ran(t testing.TB, r skill.Runner, entry, text, stdin string, files ...string) *skill.Reply {
+	t.Helper()
+	folder := t.TempDir()
+	files = append(files, entry, text, "notes.txt", "first\n")
+	for i := 0; i < len(files); i += 2 {
+		if err := os.WriteFile(filepath.Join(folder, files[i]), []byte(files[i+1]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reply, err := runnertest.Do(t.Context(), r, &skill.Call{
+		SkillID: "my-skill", TraceID: "t-1", Folder: folder, Entry: entry, Trust: skill.Trusted, Script: true, Stdin: []byte(stdin),
+		Limits: skill.Limits{Timeout: time.Minute, Memory: 512 << 20, Fuel: 100_000_000_000, Output: 1 << 20, Scratch: 16 << 20},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
+
+type scriptCase struct{ name, text, want string }
+
+func runAll(t *testing.T, r skill.Runner, entry, before string, cases []scriptCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			reply := ran(t, r, entry, before+c.text, "given\nsecond\n", "other.py", "#!/usr/bin/env python3\nimport sys\nprint('py', *sys.argv)\n", "other.mjs", "#!/usr/bin/env node\nimport fs from 'node:fs';\nconsole.log('js', process.argv.slice(1).join(' '), fs.readFileSync(0, 'utf8').trim());\nprocess.exitCode = 4;\n")
+			if got := strings.TrimSpace(string(reply.Stdout)); reply.Code != "" || got != strings.TrimSpace(c.want) {
+				t.Errorf("%s %s %d\n%s\nwant\n%s\nstderr: %s", reply.Code, reply.Message, reply.ExitCode, got, c.want, reply.Stderr)
+			}
+		})
+	}
+}
+
+// Node is a program of scripts in Python.
+func TestNodeAsProgram(t *testing.T) {
+	runners := ready(t, skill.WasmPython, skill.WasmShell, skill.WasmJavaScript)
+	runAll(t, runners[skill.WasmPython], "tool.py", "import subprocess\n", []scriptCase{
+		{"from Python", `print(subprocess.run(["node", "-e", "console.log(1)"], capture_output=True, text=True))`, `CompletedProcess(args=['node', '-e', 'console.log(1)'], returncode=0, stdout='1\n', stderr='')`},
+	})
+}
+
+// A script in JavaScript starts programs by child_process.
+func TestChildProcess(t *testing.T) {
+	runners := ready(t, skill.WasmPython, skill.WasmShell, skill.WasmJavaScript)
+	runAll(t, runners[skill.WasmJavaScript], "tool.mjs", "import cp from 'node:child_process';\nimport { promisify } from 'node:util';\n", []scriptCase{
+		{"execSync", `console.log(cp.execSync('echo a | tr a b', { encoding: 'utf8' }), cp.execSync('exit 0').length)`, "b\n 0"},
+		{"execSync fails", `try { cp.execSync('echo out; echo err >&2; exit 3', { stdio: 'pipe' }) } catch (e) { console.log(e.status, e.signal, String(e.stdout), String(e.stderr), e.message) }`, "3 null out\n err\n Command failed: echo out; echo err >&2; exit 3\nerr"},
+		{"execFileSync", `console.log(cp.execFileSync('python3', ['-c', 'import sys; print(sys.stdin.read() * 2)'], { input: 'ab' }).toString().trim())`, "abab"},
+		{"spawnSync", `const r = cp.spawnSync('python3', ['-c', 'import sys; print(1); print(2, file=sys.stderr); sys.exit(5)'], { encoding: 'utf8' }); console.log(r.status, r.signal, r.output, r.error)`, "5 null [ null, '1\\n', '2\\n' ] undefined"},
+		{"not there", `const r = cp.spawnSync('none', ['a']); console.log(r.status, r.error.code, r.error.message, r.error.spawnargs, r.stdout);
+try { cp.execFileSync('none') } catch (e) { console.log(e.code, e.syscall, e.path, e.errno) }
+cp.spawn('none', ['x']).on('error', (e) => console.log('event', e.code, e.message)).on('close', (c) => console.log('close', c));
+cp.execFile('none', ['x'], (e) => console.log('back', e.code, e.cmd));`, "null ENOENT spawnSync none ENOENT [ 'a' ] null\nENOENT spawnSync none none -2\nevent ENOENT spawn none ENOENT\nclose -2\nback ENOENT none x"},
+		{"spawn", `const p = cp.spawn('python3', ['-c', 'import sys\nfor l in sys.stdin: print(l.upper(), end="")\nsys.exit(2)']);
+let all = ''; p.stdout.setEncoding('utf8').on('data', (d) => { all += d; });
+p.on('spawn', () => console.log('spawn', typeof p.pid)).on('exit', (c, s) => console.log('exit', c, s)).on('close', (c) => console.log('close', c, p.exitCode, JSON.stringify(all)));
+p.stdin.write('a\n'); p.stdin.end('b\n');`, "spawn number\nexit 2 null\nclose 2 2 \"A\\nB\\n\""},
+		{"for await", `const p = cp.spawn('seq', ['20000']); let n = 0; for await (const c of p.stdout) n += c.length; console.log(n)`, "108894"},
+		{"much input and output", `const p = cp.spawn('cat'); let n = 0; p.stdout.on('data', (c) => { n += c.length }); p.on('close', () => console.log(n)); p.stdin.end('x'.repeat(1 << 20)); console.log(cp.execSync('cat', { input: 'y'.repeat(1 << 18), maxBuffer: 1 << 19 }).length)`, "262144\n1048576"},
+		{"exec", `cp.exec('echo hi; exit 4', (e, out, err) => console.log(e.code, e.killed, e.signal, e.cmd, JSON.stringify(out + err)));
+const { stdout } = await promisify(cp.exec)('echo later'); console.log(stdout.trim());
+try { await promisify(cp.execFile)('python3', ['-c', 'exit("no")']) } catch (e) { console.log(e.code, e.stderr.trim(), e.message.split('\n')[0]) }`, "4 false null echo hi; exit 4 \"hi\\n\"\nlater\n1 no Command failed: python3 -c exit(\"no\")"},
+		{"shell, env, cwd", `console.log(cp.spawnSync('echo $A; pwd', { shell: true, env: { A: 'x' }, cwd: '/tmp' }).stdout.toString().trim(), cp.spawnSync('pwd', { cwd: '/none' }).error.code)`, "x\n/tmp ENOENT"},
+		{"stdio", `cp.execSync('echo seen; echo not >&2', { stdio: ['ignore', 'inherit', 'ignore'] }); const r = cp.spawnSync('cat', { stdio: ['pipe', 'pipe', 'inherit'], input: 'q' }); console.log(String(r.stdout), r.stderr); cp.spawn('echo', ['later'], { stdio: 'inherit' }).on('close', (c) => console.log('closed', c))`, "seen\nq null\nlater\nclosed 0"},
+		{"timeout and kill", `const r = cp.spawnSync('sleep', ['60'], { timeout: 50 }); console.log(r.status, r.signal, r.error.code);
+const p = cp.spawn('sleep', ['60']); p.on('exit', (c, s) => console.log(c, s, p.killed)); setTimeout(() => console.log(p.kill('SIGKILL')), 10);
+cp.exec('sleep 60', { timeout: 20 }, (e) => console.log(e.killed, e.signal))`, "null SIGTERM ETIMEDOUT\ntrue\nnull SIGKILL true\ntrue SIGTERM"},
+		{"maxBuffer", `const r = cp.spawnSync('seq', ['100000'], { maxBuffer: 10 }); console.log(r.error.code, r.stdout.length); cp.exec('seq 100000', { maxBuffer: 10 }, (e, out) => console.log(e.code, out.length))`, "ENOBUFS 10\nERR_CHILD_PROCESS_STDIO_MAXBUFFER 10"},
+		{"timers go on", `let n = 0; const t = setInterval(() => n++, 5); cp.exec('sleep 0.1', () => { clearInterval(t); console.log(n > 3) })`, "true"},
+		{"node", `console.log(cp.execFileSync(process.execPath, ['-p', 'process.argv0']).toString().trim()); cp.fork('other.mjs', ['f'], { stdio: ['ignore', 'inherit', 'inherit'] }).on('exit', (c) => console.log(c))`, "node\njs /skills/my-skill/other.mjs f \n4"},
+		{"many", `const all = await Promise.all(Array.from({ length: 20 }, (_, i) => promisify(cp.execFile)('echo', [String(i)]))); console.log(all.map((r) => r.stdout.trim()).join(' '))`, "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19"},
+		{"no messages", `try { cp.spawn('node', ['x'], { stdio: ['pipe', 'pipe', 'pipe', 'ipc'] }) } catch (e) { console.log(e.code) }`, "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM"},
+	})
+}
+
+// Programs that start themselves without end are ended by a limit of the run, however they do.
+func TestBombs(t *testing.T) {
+	runners := ready(t, skill.WasmPython, skill.WasmShell, skill.WasmJavaScript)
+	for name, text := range map[string]string{
+		"node":              `import cp from 'node:child_process'; for (;;) { cp.spawn('node', ['tool.mjs']); cp.spawn('sleep', ['1']); }`,
+		"node, synchronous": `import cp from 'node:child_process'; cp.spawnSync('node', ['tool.mjs']); cp.spawnSync('node', ['tool.mjs']);`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			reply := ran(t, runners[skill.WasmJavaScript], "tool.mjs", text, "")
+			switch reply.Code {
+			case "", skill.FuelExhausted, skill.MemoryLimit, skill.OutputLimit, skill.Timeout, skill.Trap, skill.StackLimit:
+			default:
+				t.Errorf("%s %s", reply.Code, reply.Message)
+			}
+			if after := ran(t, runners[skill.WasmShell], "after.sh", "echo well", ""); string(after.Stdout) != "well\n" {
+				t.Errorf("the next run: %q %s", after.Stdout, after.Message)
+			}
+		})
+	}
+}
