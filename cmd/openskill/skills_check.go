@@ -66,7 +66,7 @@ code is 1 if a script cannot run.`,
 			folders = append(folders, agentFolders(name)...)
 		}
 		err := a.withPython(flags, func(store *runtimes.Store, runner skill.Runner, state string) error {
-			o, err := preflightOptions(store, runner, state)
+			o, err := preflightOptions(cmd.Context(), store, runner, state)
 			if err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ func (a *cli) withPython(flags *settingsFlags, use func(store *runtimes.Store, r
 }
 
 // preflightOptions knows the modules of the runtimes, installed or not.
-func preflightOptions(store *runtimes.Store, runner skill.Runner, state string) (*preflight.Options, error) {
+func preflightOptions(ctx context.Context, store *runtimes.Store, runner skill.Runner, state string) (*preflight.Options, error) {
 	homes, err := app.PreflightModules(store)
 	if err != nil {
 		return nil, hostFailed(err)
@@ -132,6 +132,7 @@ func preflightOptions(store *runtimes.Store, runner skill.Runner, state string) 
 	return &preflight.Options{
 		Python: pysource.New(pysource.Options{Runner: runner, Dir: app.AnalysisDir(state)}),
 		Tenant: skill.Local().Tenant, Modules: homes, Node: javascript.HasNode(),
+		Commands: app.PreflightCommands(ctx, state),
 	}, nil
 }
 

@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"openskill/host/pysource"
 	"openskill/host/pysource/preflight"
+	"openskill/plugins/all"
 	"openskill/plugins/javascript"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
@@ -43,7 +45,13 @@ func (a *ahead) make(d state) (*preflight.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &preflight.Options{Python: analyzer, Modules: homes, Node: javascript.HasNode()}, nil
+	return &preflight.Options{Python: analyzer, Modules: homes, Node: javascript.HasNode(), Commands: PreflightCommands(context.Background(), d.root)}, nil
+}
+
+// PreflightCommands reports whether a program is there that scripts can start.
+func PreflightCommands(ctx context.Context, stateDir string) func(name string) bool {
+	names := all.Programs(ctx, stateDir)
+	return func(name string) bool { _, ok := slices.BinarySearch(names, name); return ok }
 }
 
 // PreflightModules says in which runtime a module of Python is.

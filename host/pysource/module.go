@@ -12,6 +12,11 @@ type Module struct {
 	Main    bool     `json:"main"` // it has an if __name__ == "__main__"
 	Cut     bool     `json:"cut"`  // a list was longer than is told
 
+	Programs  []Program  `json:"programs"`  // that it starts or looks for
+	Variables []Variable `json:"variables"` // of the environment that it reads
+	Addresses []Address  `json:"addresses"` // texts that begin with http:// or https://, except in messages and docstrings
+	Methods   []string   `json:"methods"`   // of HTTP that it names or calls, beside GET
+
 	// Answers to a [Question]. Package capability knows their forms.
 	Function json.RawMessage `json:"function"`
 	Script   json.RawMessage `json:"script"`
@@ -53,4 +58,28 @@ type Use struct {
 	Function string            `json:"function"` // path of the function that it stands in; ""
 	Args     []string          `json:"args"`     // of a call, the first four; "" for what is no literal text
 	Keywords map[string]string `json:"keywords"` // and the first eight
+}
+
+// Unknown stands for what is computed, in the texts of a [Program] and an [Address].
+const Unknown = "\ufffc"
+
+// Program is a call that starts another program, or looks for one.
+type Program struct {
+	By    string   `json:"by"` // what starts it: subprocess.run
+	Line  int      `json:"line"`
+	Words []string `json:"words"` // the command, the first 16; none where it is computed
+	Shell bool     `json:"shell"` // the only word is a text for the shell
+	Look  bool     `json:"look"`  // it is looked for, and not started
+}
+
+// Variable is a variable of the environment that a program reads.
+type Variable struct {
+	Name string `json:"name"`
+	Line int    `json:"line"`
+}
+
+// Address is a text that is an address.
+type Address struct {
+	Text string `json:"text"`
+	Line int    `json:"line"`
 }

@@ -46,8 +46,19 @@ func Outside(o Options) []skill.Runner {
 
 // Sandboxed makes the runners that execute nothing outside the engine's sandbox:
 // those of a worker process.
-func Sandboxed(o Options) []skill.Runner {
+func Sandboxed(o Options) []skill.Runner { return sandboxed(o, &sandbox.Programs{}) }
+
+// Programs are the names of the programs that scripts in the sandbox can start, sorted: those
+// whose runtimes are installed in the state folder.
+func Programs(ctx context.Context, stateDir string) []string {
 	programs := &sandbox.Programs{}
+	for _, r := range sandboxed(Options{StateDir: stateDir}, programs) {
+		defer r.Close()
+	}
+	return programs.Names(ctx)
+}
+
+func sandboxed(o Options, programs *sandbox.Programs) []skill.Runner {
 	return []skill.Runner{
 		wasi.New(o.Engine, &wasi.Options{Outgoing: o.Outgoing}),
 		javascript.New(o.Engine, &javascript.Options{Outgoing: o.Outgoing, Programs: programs}),

@@ -32,15 +32,17 @@ type Home struct {
 // Options of [Check]. Python and Modules are needed.
 type Options struct {
 	Python  Analyzer
-	Tenant  string                          // for whom the analyzer runs
-	Modules func(name string) (Home, bool)  // a top-level module of the runtimes
-	Default string                          // the runtime of scripts that need no package; "" is "slim"
-	Large   map[string]bool                 // runtimes that a skill gets only for what it requires; nil: "scientific"
-	Files   int                             // looked at, at most; 0: 2,000
-	Bytes   int64                           // of one script that is read, at most; 0: 1 MiB
-	Total   int64                           // of all scripts together, at most; 0: 32 MiB
-	Node    bool                            // scripts written for Node run
-	Scripts func(name string) (script bool) // which files of a language are scripts; nil: all but tests
+	Tenant  string                         // for whom the analyzer runs
+	Modules func(name string) (Home, bool) // a top-level module of the runtimes
+	Default string                         // the runtime of scripts that need no package; "" is "slim"
+	Large   map[string]bool                // runtimes that a skill gets only for what it requires; nil: "scientific"
+	Files   int                            // looked at, at most; 0: 2,000
+	Bytes   int64                          // of one script that is read, at most; 0: 1 MiB
+	Total   int64                          // of all scripts together, at most; 0: 32 MiB
+	Node    bool                           // scripts written for Node run
+	// Commands reports whether scripts can start a program of a name; nil: none.
+	Commands func(name string) bool
+	Scripts  func(name string) (script bool) // which files of a language are scripts; nil: all but tests
 }
 
 func (o *Options) normal() Options {
@@ -76,7 +78,7 @@ func Check(ctx context.Context, folder *os.Root, opts *Options) (*Report, error)
 		o:      opts.normal(),
 		root:   folder,
 		files:  map[string]int64{},
-		report: Report{Verdict: Runs, Scripts: []Script{}, Requires: []string{}, Findings: []Finding{}, LeftOut: []string{}},
+		report: Report{Verdict: Runs, Scripts: []Script{}, Requires: []string{}, Findings: []Finding{}, Needs: noNeeds(), LeftOut: []string{}},
 		python: map[string]*source{},
 		worst:  map[string]Severity{},
 	}

@@ -32,7 +32,12 @@ var analyze = sync.OnceValue(func() *pysource.Analyzer {
 func options(t testing.TB) *preflight.Options {
 	t.Helper()
 	shared.Runner(t, "../../..")
-	return &preflight.Options{Python: analyze(), Tenant: "test", Node: true, Modules: homes(t, runtimes.New(shared.State()))}
+	return &preflight.Options{Python: analyze(), Tenant: "test", Node: true, Modules: homes(t, runtimes.New(shared.State())), Commands: has}
+}
+
+// has are some of the programs of the sandbox.
+func has(name string) bool {
+	return slices.Contains([]string{"python3", "python", "sh", "bash", "curl", "jq", "ls"}, name)
 }
 
 // homes knows the modules of the runtimes, as the program does.

@@ -107,6 +107,7 @@ func (c *check) sourceOf(ctx context.Context, name string) (*source, error) {
 	}
 	c.optionals(name, f)
 	c.uses(name, m)
+	c.pythonNeeds(name, m)
 	return f, nil
 }
 
@@ -146,6 +147,7 @@ func (c *check) imported(name string, f *source, im *pysource.Import) {
 		c.find(name, im.Line, hardness(im), why.kind, fmt.Sprintf("import %s: %s", im.Module, why.what), softened(im, why.instead))
 		return
 	}
+	c.packageNeed(name, im.Line, top)
 	pip := top
 	if p, ok := packageOf[top]; ok {
 		pip = p

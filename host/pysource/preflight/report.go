@@ -115,6 +115,7 @@ type Report struct {
 	Scripts  []Script  `json:"scripts"`  // in order of name, never nil
 	Requires []string  `json:"requires"` // of all scripts together, for a manifest; never nil
 	Findings []Finding `json:"findings"` // in order of file and line, never nil
+	Needs    Needs     `json:"needs"`    // what can be granted or installed
 	LeftOut  []string  `json:"left_out"` // scripts that were not looked at, being tests; never nil
 	Cut      bool      `json:"cut"`      // there is more than Options lets be looked at
 }

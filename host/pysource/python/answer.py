@@ -7,6 +7,7 @@ import os
 import sys
 
 from commandline import command_line
+from needs import Needs
 from scan import Refused, Scan, decode, whole
 from schema import function
 
@@ -17,6 +18,7 @@ def answer(question, source):
         out = {"imports": scan.imports, "main": scan.main, "cut": scan.cut}
         if question.get("uses"):
             out["uses"] = scan.uses
+            out |= Needs(scan).answer()
         if "function" in question:
             out |= function(scan, whole(question["function"]))
         if question.get("command_line"):
@@ -37,7 +39,7 @@ def answer(question, source):
 def main():
     gc.disable()  # a tree has no circles, and a million objects are looked at again and again
     # What a first program needs is made before the read, so that calls need not.
-    warm = b"""import argparse as a
+    warm = b"""import argparse as a, os, subprocess
 from typing import Optional
 def f(x: Optional[int] = None, *y: 'str', z=[1]) -> int | None:
     'd\\n\\nArgs:\\n  x: y'
@@ -45,6 +47,7 @@ class A(B):
     c: int = 1
 p = a.ArgumentParser()
 p.add_argument('-x', type=int)
+subprocess.run(['a', os.environ['b']])
 if __name__ == '__main__': f()
 """
     json.dumps(answer({"uses": True, "function": "f", "command_line": True}, warm))

@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -58,19 +60,30 @@ func (p *Programs) plans(ctx context.Context) []skill.Program {
 	if p == nil {
 		return nil
 	}
-	p.mu.Lock()
-	kinds := make([]*Calls, 0, len(p.kinds))
-	for _, c := range p.kinds {
-		kinds = append(kinds, c)
-	}
-	p.mu.Unlock()
 	var all []skill.Program
-	for _, c := range kinds {
+	for _, c := range p.all() {
 		if plan, err := c.of.Plan(ctx, nil); err == nil {
 			all = append(all, skill.Program{Kind: c.of.Kind, Runtime: plan.Runtime, Module: plan.Module})
 		}
 	}
 	return all
+}
+
+func (p *Programs) all() []*Calls {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.kinds))
+}
+
+// Names are those that scripts can start, sorted: of programs whose runtimes are installed.
+func (p *Programs) Names(ctx context.Context) (names []string) {
+	for _, c := range p.all() {
+		if _, err := c.of.Plan(ctx, nil); err == nil {
+			names = append(names, c.of.Names...)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // maxInterpreter is how many bytes the first line of a script is looked at, as Linux does.
