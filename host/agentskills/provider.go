@@ -480,6 +480,19 @@ func result(id skill.ID, trace skill.TraceID, meta skill.Meta, value any, err er
 	return &skill.Result{Success: true, SkillID: id, TraceID: trace, Data: data, Meta: meta}
 }
 
+// Folder gives a skill that is a folder, as it is now. It needs the scope skills:read.
+func (p *Provider) Folder(ctx context.Context, who skill.Principal, name string) (*FileSkill, error) {
+	m, err := p.find(ctx, who, skill.ScopeRead, name)
+	if err != nil {
+		return nil, err
+	}
+	f, ok := m.skill.(*FileSkill)
+	if !ok {
+		return nil, &skill.Error{Op: "agentskills.Folder", Code: skill.InvalidArgument, Subject: skill.CleanText(name, 80), Message: m.view.Name + " is not a folder"}
+	}
+	return f, nil
+}
+
 // Target is a script that is a file, as a door runs it.
 type Target struct {
 	Skill  *FileSkill

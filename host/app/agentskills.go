@@ -49,6 +49,8 @@ func (h *Host) openAgentSkills(given []string) error {
 		}), nil
 	}
 	var err error
+	h.tries = given != nil
+	h.grants = ScriptGrants(h.kept.db, h.settings.StateDir)
 	h.agents, err = agentskills.NewBuilder().UseRoots(roots, AgentOptions(h.settings)).UseFilter(h.offered).UseFileScriptRunner(run).UseLogger(h.log).Build()
 	return err
 }
@@ -112,8 +114,12 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 	if native {
 		kind = skill.CLIPython
 	}
+	granted, err := s.granted(ctx, t.Skill)
+	if err != nil {
+		return nil, err
+	}
 	folder := t.Skill.Path()
-	if s.approvals.Policy() != approval.Never {
+	if s.approvals.Policy() != approval.Never || granted != nil {
 		if folder, err = s.copies.of(folder, t.Skill.Digest()); err != nil {
 			return nil, err
 		}
@@ -138,6 +144,6 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 		},
 		Owner: t.Skill.Owner(), Folder: folder, Limits: limits,
 		Primary:     skill.Target{Kind: kind, Entry: t.Script.Path()},
-		Permissions: permissions, Packages: set,
+		Permissions: permissions, Granted: granted, Packages: set,
 	}, nil
 }

@@ -20,6 +20,7 @@ import (
 	"openskill/host/app/metrics"
 	"openskill/host/catalogue"
 	"openskill/host/dispatch"
+	"openskill/host/dispatch/allow"
 	"openskill/host/dispatch/approval"
 	"openskill/host/internal/cache"
 	"openskill/host/internal/gate"
@@ -77,6 +78,8 @@ type Host struct {
 	uploads    *uploads               // nil: opened without them
 	agents     *agentskills.Provider
 	packages   *packages.Store
+	grants     *allow.Store // what scripts of Agent Skills are allowed
+	tries      bool         // Agent Skills are of folders that a command names
 	models     *llm.Models
 	agent      *agent.Agent
 	approvals  *approval.Store

@@ -8,14 +8,27 @@ import (
 	"openskill/sdk/skill"
 )
 
-// outgoing makes the requests of guests. Where the settings permit none, nothing in the
-// process could make one. denied is told of each request that was refused; alone is as in
-// [egress.Options].
+// outgoing makes the requests of guests. Where the settings permit none, calls that were granted
+// none cannot reach what makes them. denied is told of each request that was refused; alone is as
+// in [egress.Options].
 func outgoing(s *config.Settings, log *slog.Logger, alone bool, denied func(*skill.Call)) skill.Outgoing {
-	if !s.Allowed().HTTP() {
-		return egress.Nowhere(denied)
+	client := egress.New(&egress.Options{Log: log, Denied: denied, Alone: alone})
+	if s.Allowed().HTTP() {
+		return client
 	}
-	return egress.New(&egress.Options{Log: log, Denied: denied, Alone: alone})
+	return scriptsOnly{client, egress.Nowhere(denied)}
+}
+
+// scriptsOnly is the network of a host whose settings permit no requests: scripts may make those
+// that the operator allowed them (package allow).
+type scriptsOnly struct{ client, nowhere skill.Outgoing }
+
+// For implements [skill.Outgoing].
+func (o scriptsOnly) For(call *skill.Call) skill.Fetch {
+	if len(call.Grants.HTTP) > 0 {
+		return o.client.For(call)
+	}
+	return o.nowhere.For(call)
 }
 
 // denied tells operators, at once, that a skill tried to reach what it was not granted: in
@@ -27,7 +40,7 @@ func (h *Host) denied(c *skill.Call) {
 	}
 	h.metrics.Denied(string(c.SkillID), owner, c.Tenant)
 	h.lately.window.Denied(c.Tenant, string(c.SkillID))
-	if !h.settings.Allowed().HTTP() { // a client writes a line that says where to
+	if !h.settings.Allowed().HTTP() && len(c.Grants.HTTP) == 0 { // a client writes a line that says where to
 		h.log.Warn("a skill's request was denied",
 			slog.String("skill_id", string(c.SkillID)), slog.String("tenant", skill.CleanText(c.Tenant, 100)),
 			slog.String("trace_id", string(c.TraceID)), slog.String("code", string(skill.NetworkDenied)))

@@ -77,19 +77,29 @@ func (h *Host) replay(ctx context.Context, p skill.Principal, id string) (any, e
 // is made for the first recording; without one, values that were granted then and now
 // cannot be compared, which a replay says.
 func recordingKey(stateDir string, makes bool) ([]byte, error) {
-	path := filepath.Join(stateDir, "recording.key")
+	key, err := stateKey(stateDir, "recording", makes)
+	if err != nil {
+		return nil, fmt.Errorf("the key of recordings: %w", err)
+	}
+	return key, nil
+}
+
+// stateKey reads a key of the state folder, NAME.key. Where there is none, or a damaged one, it
+// makes one, or gives nil.
+func stateKey(stateDir, name string, makes bool) ([]byte, error) {
+	path := filepath.Join(stateDir, name+".key")
 	key, err := os.ReadFile(path)
 	switch {
 	case err == nil && len(key) == keySize:
 		return key, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("the key of recordings: %w", err)
+		return nil, err
 	case !makes:
 		return nil, nil
 	}
-	f, err := os.CreateTemp(stateDir, "recording-*.key")
+	f, err := os.CreateTemp(stateDir, name+"-*.key")
 	if err != nil {
-		return nil, fmt.Errorf("the key of recordings: %w", err)
+		return nil, err
 	}
 	defer os.Remove(f.Name())
 	key = make([]byte, keySize)
@@ -98,10 +108,7 @@ func recordingKey(stateDir string, makes bool) ([]byte, error) {
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("the key of recordings: %w", err)
-	}
-	return key, nil
+	return key, err
 }
 
 const keySize = 32

@@ -305,12 +305,12 @@ func timedOut(after time.Duration) error {
 	}
 }
 
-// Grants is what a skill asks and the operator allows: the smaller of both. The error is
-// a *skill.Error.
+// Grants is what a skill asks and the operator allows: the smaller of both, and what these files
+// alone were granted. The error is a *skill.Error.
 func (d *Dispatcher) Grants(s *manifest.Skill) (skill.Grants, error) {
 	g, err := d.allowed.Load().Grants(d.o.DataRoot, grants.Skill{ID: s.Descriptor.ID, Trust: s.Descriptor.Trust, Owner: s.Owner}, s.Permissions)
 	g.Packages = s.Packages
-	return g, err
+	return grants.With(g, s.Granted), err
 }
 
 // stdin is the guest's standard input. The input goes in as it was written: it was

@@ -42,6 +42,13 @@ func Digest(folder string) (string, error) {
 	return digestFolder(folder, MaxFiles, MaxFolderBytes, func(string, [sha256.Size]byte) {})
 }
 
+// DigestOfFiles is [Digest], with the digest of each file by its path.
+func DigestOfFiles(folder string) (whole string, files map[string]string, err error) {
+	files = map[string]string{}
+	whole, err = digestFolder(folder, MaxFiles, MaxFolderBytes, func(path string, sum [sha256.Size]byte) { files[path] = digest.Text(sum) })
+	return whole, files, err
+}
+
 // digestFolder is Digest; note is told of each file.
 func digestFolder(folder string, maxFiles int, maxBytes int64, note func(path string, sum [sha256.Size]byte)) (string, error) {
 	root, err := os.OpenRoot(folder)

@@ -22,8 +22,9 @@ type Skill struct {
 	Limits      skill.Limits     // what the manifest asks, held below the host's caps; no field is zero
 	Asked       skill.LimitsJSON // as the manifest has them; zero is what it leaves to the host
 	Permissions skill.Permissions
-	Packages    string // folder of the packages that its scripts see; "": none
-	Language    string // build.language of the manifest; "" where it says nothing
+	Granted     *skill.Grants // what the operator allowed these files alone, beside what the settings allow; nil: nothing
+	Packages    string        // folder of the packages that its scripts see; "": none
+	Language    string        // build.language of the manifest; "" where it says nothing
 
 	input, output *field // nil: any object
 	schemas       *Schemas

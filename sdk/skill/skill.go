@@ -102,10 +102,25 @@ type Grants struct {
 	Scratch bool       // an empty, writable /work that lives as long as the run
 	HTTP    []HTTPRule // requests that the run may make; nil: none
 	Env     []string   // variables of the guest's environment, NAME=value, in order of name; may hold secrets
+	Secrets []Secret   // whose placeholders Env has; the host alone knows them
 	// Packages is a folder of the host with packages of Python and Node, named by the digest of
 	// its files and shown read-only; "": none.
 	Packages string
 }
+
+// Secret is the value of a variable that guests do not get. They have a placeholder, and requests
+// that a rule of For permits are sent with the value. It prints as its placeholder.
+type Secret struct {
+	Placeholder string
+	Value       string `json:"-"`
+	For         []HTTPRule
+}
+
+// String gives the placeholder.
+func (s Secret) String() string { return s.Placeholder }
+
+// GoString gives the placeholder.
+func (s Secret) GoString() string { return s.Placeholder }
 
 // Permissions are what a manifest asks for; the door turns them into [Grants]
 // by what the operator allows.

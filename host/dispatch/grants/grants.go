@@ -321,6 +321,22 @@ func (a *Allowed) For(s Skill, asked skill.Permissions) (http []skill.HTTPRule, 
 	return http, env
 }
 
+// With adds grants that need no asking. A variable of theirs replaces one of the same name.
+func With(g skill.Grants, more *skill.Grants) skill.Grants {
+	if more == nil {
+		return g
+	}
+	g.HTTP = append(slices.Clone(g.HTTP), more.HTTP...)
+	g.Env = slices.DeleteFunc(slices.Clone(g.Env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.ContainsFunc(more.Env, func(w string) bool { return strings.HasPrefix(w, name+"=") })
+	})
+	g.Env = append(g.Env, more.Env...)
+	slices.Sort(g.Env)
+	g.Secrets = append(slices.Clone(g.Secrets), more.Secrets...)
+	return g
+}
+
 // WithoutHTTP allows what a allows but requests.
 func (a *Allowed) WithoutHTTP() *Allowed {
 	if a == nil {

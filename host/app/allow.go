@@ -1,0 +1,120 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"openskill/host/agentskills"
+	"openskill/host/dispatch/allow"
+	"openskill/host/manifest"
+	"openskill/host/pysource/preflight"
+	"openskill/host/store"
+	"openskill/plugins/javascript"
+	"openskill/plugins/python/runtimes"
+	"openskill/sdk/skill"
+)
+
+// ScriptGrants keeps what scripts of Agent Skills are allowed, in a database and with the key of
+// a state folder.
+func ScriptGrants(db *store.DB, stateDir string) *allow.Store {
+	return allow.New(db, func(create bool) ([]byte, error) { return stateKey(stateDir, "grants", create) }, nil)
+}
+
+// granted is what the operator allowed the scripts of a skill with these files; nil: nothing. A
+// command that names a folder says itself what its scripts may do.
+func (h *Host) granted(ctx context.Context, s *agentskills.FileSkill) (*skill.Grants, error) {
+	if h.tries {
+		return nil, nil //nolint:nilnil // most have none
+	}
+	return h.grants.Granted(ctx, s.Frontmatter().Name, s.Digest())
+}
+
+// Allowing reviews, allows and revokes what the scripts of Agent Skills may request and know.
+type Allowing struct{ host *Host }
+
+// Allowing is how grants of scripts are changed.
+func (h *Host) Allowing() Allowing { return Allowing{h} }
+
+// Review says what the scripts of a skill ask for, beside what they are allowed. It needs the
+// scope skills:read. The error is an *skill.Error.
+func (a Allowing) Review(ctx context.Context, p skill.Principal, name string) (*allow.Review, error) {
+	f, err := a.host.agents.Folder(ctx, p, name)
+	if err != nil {
+		return nil, err
+	}
+	c := allow.Current{Skill: f.Frontmatter().Name}
+	if c.Digest, c.Files, err = manifest.DigestOfFiles(f.Path()); err != nil {
+		return nil, &skill.Error{Op: "host.Review", Code: skill.Conflict, Subject: name, Err: err, Message: skill.CleanText(fmt.Sprintf("the folder of %s cannot be allowed anything: %v", name, causeOf(err)), skill.MaxMessage)}
+	}
+	if c.Digest != f.Digest() {
+		return nil, changed(errors.New("the digest is another one"))
+	}
+	report, err := a.host.preflight(ctx, f.Path(), p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range report.Needs.HTTP {
+		if rule, err := allow.ParseRule(n.Name); err == nil {
+			c.HTTP = append(c.HTTP, allow.Ask{Name: rule, File: n.File, Line: n.Line})
+		}
+	}
+	for _, n := range report.Needs.Env {
+		c.Env = append(c.Env, allow.Ask{Name: n.Name, File: n.File, Line: n.Line})
+	}
+	g, err := a.host.grants.Get(ctx, c.Skill)
+	if err != nil {
+		return nil, err
+	}
+	return allow.Compare(c, g), nil
+}
+
+// causeOf leaves paths of the host out.
+func causeOf(err error) error {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// Allow makes a grant of a wish, and says what is so then. It needs the scope skills:admin.
+func (a Allowing) Allow(ctx context.Context, p skill.Principal, name string, w allow.Wish) (*allow.Review, error) {
+	r, err := a.Review(ctx, p, name)
+	if err != nil {
+		return nil, err
+	}
+	g, err := w.Grant(r)
+	if err != nil {
+		return nil, err
+	}
+	made, err := a.host.grants.Allow(ctx, p, g)
+	if err != nil {
+		return nil, err
+	}
+	return allow.Compare(r.Current, made), nil
+}
+
+// Revoke removes a grant. It needs the scope skills:admin.
+func (a Allowing) Revoke(ctx context.Context, p skill.Principal, name string) error {
+	return a.host.grants.Revoke(ctx, p, name)
+}
+
+// preflight looks at the scripts of a folder.
+func (h *Host) preflight(ctx context.Context, folder, tenant string) (*preflight.Report, error) {
+	homes, err := PreflightModules(runtimes.New(h.settings.StateDir))
+	if err != nil {
+		return nil, err
+	}
+	analyzer, err := h.analyzer()
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, changed(err)
+	}
+	defer root.Close()
+	return preflight.Check(ctx, root, &preflight.Options{Python: analyzer, Tenant: tenant, Modules: homes, Node: javascript.HasNode()})
+}
