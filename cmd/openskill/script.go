@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/app"
+	"openskill/host/dispatch/allow"
 	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
@@ -27,7 +28,7 @@ type scriptFlags struct {
 	artifacts string
 	report    string
 	allow     []string
-	env       []string
+	variables variables
 }
 
 func (a *cli) scriptCommand() *cobra.Command {
@@ -46,7 +47,7 @@ error then has the reason as JSON. A script can print such a line, but cannot ex
 --native runs it with this machine's python3 and your own rights, to compare: only for
 scripts that you trust.`,
 		Example: `  openskill script skills/unit-converter convert.py -- --value 26.2 --factor 1.60934
-  openskill script weather now.py --allow https://api.example.com,GET --env API_KEY -- Lisbon
+  openskill script weather now.py --allow https://api.example.com,GET --env API_KEY --for api.example.com -- Lisbon
   openskill script skills/unit-converter convert.py --native -- --value 26.2 --factor 1.60934`,
 		Args: takes(2, many),
 	}
@@ -58,7 +59,7 @@ scripts that you trust.`,
 	f.Var(o.memory, "memory-mb", "memory limit in MiB")
 	f.Var(cliflag.Text(&o.artifacts, "DIR"), "artifacts", "output folder for files of the script; created if missing, existing files are kept")
 	f.Var(cliflag.Texts(&o.allow, "URL[,METHODS]"), "allow", "let the script make requests to URL and below; GET and HEAD unless METHODS says others; may repeat")
-	f.Var(cliflag.Texts(&o.env, "NAME[=VALUE]"), "env", "give the script a variable, without VALUE one of this environment; may repeat")
+	o.variables.flags(f, "give the script a variable")
 	f.Var(cliflag.Text(&o.report, "FILE"), "report", "output file for the run's end and result as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, err := openReport(o.report)
@@ -76,8 +77,9 @@ func (a *cli) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 		return err
 	}
 	folder, name := args[0], args[1]
-	if err := s.AllowScripts(o.allow, o.env); err != nil {
-		return usage("%s", err)
+	granted, err := allow.Trial(o.allow, o.variables.list)
+	if err != nil {
+		return usage("%s", plainMessage(err))
 	}
 	if o.native {
 		return a.nativeScript(ctx, s.Python, folder, name, args[2:], o.timeout.Value)
@@ -86,7 +88,7 @@ func (a *cli) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 	if err != nil {
 		return err
 	}
-	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}}) // nothing to wait for
+	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}, Scripts: granted}) // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}

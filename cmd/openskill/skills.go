@@ -25,7 +25,7 @@ func (a *cli) skillsCommand() *cobra.Command {
 	group(cmd)
 	cmd.AddCommand(a.skillsListCommand(), a.skillsShowCommand(), a.skillsValidateCommand(), a.skillsCheckCommand(), a.skillsParityCommand())
 	cmd.AddCommand(a.skillsDecideCommand(true), a.skillsDecideCommand(false), a.skillsUpdateCommand(), a.skillsDeleteCommand(), a.skillsCreateCommand())
-	cmd.AddCommand(a.skillsTrustCommand(), a.skillsUntrustCommand())
+	cmd.AddCommand(a.skillsTrustCommand(), a.skillsUntrustCommand(), a.skillsAllowCommand())
 	return cmd
 }
 

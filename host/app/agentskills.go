@@ -33,7 +33,7 @@ func AgentRoots(s *config.Settings, given []string) []agentskills.Root {
 
 // openAgentSkills makes what gives Agent Skills to callers. Their scripts run through
 // the door.
-func (h *Host) openAgentSkills(given []string) error {
+func (h *Host) openAgentSkills(given []string, granted *skill.Grants) error {
 	roots := AgentRoots(h.settings, given)
 	for i := range roots {
 		path, err := filepath.Abs(roots[i].Path) // a worker has another working folder
@@ -49,7 +49,7 @@ func (h *Host) openAgentSkills(given []string) error {
 		}), nil
 	}
 	var err error
-	h.tries = given != nil
+	h.tries, h.tried = given != nil, granted
 	h.grants = ScriptGrants(h.kept.db, h.settings.StateDir)
 	h.agents, err = agentskills.NewBuilder().UseRoots(roots, AgentOptions(h.settings)).UseFilter(h.offered).UseFileScriptRunner(run).UseLogger(h.log).Build()
 	return err
@@ -119,7 +119,7 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 		return nil, err
 	}
 	folder := t.Skill.Path()
-	if s.approvals.Policy() != approval.Never || granted != nil {
+	if s.approvals.Policy() != approval.Never || granted != nil && !s.tries {
 		if folder, err = s.copies.of(folder, t.Skill.Digest()); err != nil {
 			return nil, err
 		}

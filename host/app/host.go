@@ -53,6 +53,8 @@ type Options struct {
 	// AgentRoots are folders of Agent Skills instead of the settings' own; nil: those of
 	// the settings.
 	AgentRoots []string
+	// Scripts is what scripts in AgentRoots are granted, instead of what the database has.
+	Scripts *skill.Grants
 	// Trial is for those who try skills that they write; nil: skills run as always. A
 	// host that serves has none.
 	Trial *Trial
@@ -78,8 +80,9 @@ type Host struct {
 	uploads    *uploads               // nil: opened without them
 	agents     *agentskills.Provider
 	packages   *packages.Store
-	grants     *allow.Store // what scripts of Agent Skills are allowed
-	tries      bool         // Agent Skills are of folders that a command names
+	grants     *allow.Store  // what scripts of Agent Skills are allowed
+	tries      bool          // Agent Skills are of folders that a command names
+	tried      *skill.Grants // what their scripts are granted
 	models     *llm.Models
 	agent      *agent.Agent
 	approvals  *approval.Store
@@ -152,7 +155,7 @@ func (h *Host) open(roots []manifest.Root, o *Options) error {
 	steps = append(steps, h.openLately, h.openKept, h.openRecordings)
 	serving(h.callable)
 	steps = append(steps,
-		func() error { return h.openAgentSkills(o.AgentRoots) },
+		func() error { return h.openAgentSkills(o.AgentRoots, o.Scripts) },
 		func() error { return h.openApprovals(context.Background(), dirs) },
 		func() error { return h.openRunners(s, dirs) },
 		func() error { return h.openDefinitions(roots, o.Roots != nil) })

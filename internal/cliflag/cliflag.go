@@ -104,3 +104,20 @@ func (d *Duration) Set(s string) error {
 
 // Type implements pflag.Value.
 func (d *Duration) Type() string { return "TIME" }
+
+// Each returns a flag that may be given many times, and that set reads each time.
+func Each(name string, set func(string) error) *each { return &each{set, name} }
+
+type each struct {
+	set  func(string) error
+	name string
+}
+
+// String implements pflag.Value.
+func (e *each) String() string { return "" }
+
+// Set implements pflag.Value.
+func (e *each) Set(s string) error { return e.set(s) }
+
+// Type implements pflag.Value.
+func (e *each) Type() string { return e.name }

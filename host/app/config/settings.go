@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -272,13 +271,6 @@ func parseProxies(text string) (list []netip.Prefix, err error) {
 		list = append(list, p.Masked())
 	}
 	return list, nil
-}
-
-// AllowScripts adds requests and variables that every skill and script of this host has; see
-// [grants.Allowed.WithScripts].
-func (s *Settings) AllowScripts(http, env []string) (err error) {
-	s.allowed, err = s.allowed.WithScripts(http, env, os.LookupEnv)
-	return err
 }
 
 // Allow replaces what skills are granted by entries for data alone.

@@ -59,7 +59,10 @@ func wrong(format string, args ...any) error {
 // ParseRule reads a rule of requests: an address, and methods behind a space or a comma. It gives
 // the text that a [Grant] has. The error is an *skill.Error.
 func ParseRule(s string) (string, error) {
-	r, err := skill.ParseHTTPRule(strings.Replace(s, ",", " ", 1))
+	if !strings.Contains(s, " ") {
+		s = strings.Replace(s, ",", " ", 1)
+	}
+	r, err := skill.ParseHTTPRule(s)
 	if err != nil {
 		return "", err
 	}
@@ -83,6 +86,30 @@ func ParsePlace(s string) (string, error) {
 		return "", wrong("a value cannot go to every host: name hosts, such as api.example.com or *.example.com")
 	}
 	return r.String(), nil
+}
+
+// Trial makes what a command line grants the scripts of a folder that it names. The error is an
+// *skill.Error.
+func Trial(http []string, env []Variable) (*skill.Grants, error) {
+	g := Grant{Skill: "trial", HTTP: http, Env: env}
+	if err := g.check(); err != nil {
+		return nil, err
+	}
+	return g.granted()
+}
+
+// granted is a grant as runs have it.
+func (g *Grant) granted() (out *skill.Grants, err error) {
+	out = &skill.Grants{}
+	for _, text := range g.HTTP {
+		r, err := skill.ParseHTTPRule(text)
+		if err != nil {
+			return nil, err
+		}
+		out.HTTP = append(out.HTTP, r)
+	}
+	out.Env, out.Secrets, err = secrets(g.Env)
+	return out, err
 }
 
 // check brings a grant into the form that is kept, and refuses what no grant can be.
@@ -151,6 +178,10 @@ func (v *Variable) check() error {
 	return nil
 }
 
+func missing(name string) error {
+	return wrong("%s is not set in this environment; write %s=VALUE, or set it", name, name)
+}
+
 // checkValue refuses values that no variable can have. One with a placeholder is put into
 // requests, and searched for in responses.
 func checkValue(name, value string, secret bool) error {
@@ -165,12 +196,12 @@ func checkValue(name, value string, secret bool) error {
 	return nil
 }
 
-// Secrets makes the secrets of variables with hosts, and the variables as scripts have them.
-func Secrets(list []Variable) (env []string, secrets []skill.Secret, err error) {
+// secrets makes the secrets of variables with hosts, and the variables as scripts have them.
+func secrets(list []Variable) (env []string, hidden []skill.Secret, err error) {
 	for i := range list {
 		v := &list[i]
 		if v.Value == nil {
-			return nil, nil, wrong("the value of %s is missing", v.Name)
+			return nil, nil, missing(v.Name)
 		}
 		if len(v.For) == 0 {
 			env = append(env, v.Name+"="+*v.Value)
@@ -184,8 +215,8 @@ func Secrets(list []Variable) (env []string, secrets []skill.Secret, err error) 
 			}
 			s.For = append(s.For, r)
 		}
-		env, secrets = append(env, v.Name+"="+v.Placeholder), append(secrets, s)
+		env, hidden = append(env, v.Name+"="+v.Placeholder), append(hidden, s)
 	}
 	slices.Sort(env)
-	return env, secrets, nil
+	return env, hidden, nil
 }

@@ -83,14 +83,6 @@ func (s *Store) Granted(ctx context.Context, name, digest string) (*skill.Grants
 	if r.Digest != digest {
 		return nil, changed(r, digest)
 	}
-	out := &skill.Grants{}
-	for _, text := range r.HTTP {
-		rule, err := skill.ParseHTTPRule(text)
-		if err != nil {
-			return nil, unreadable(err)
-		}
-		out.HTTP = append(out.HTTP, rule)
-	}
 	values, err := s.unseal(name, digest, r.sealed)
 	if err != nil {
 		return nil, err
@@ -100,8 +92,11 @@ func (s *Store) Granted(ctx context.Context, name, digest string) (*skill.Grants
 			r.Env[i].Value = &value
 		}
 	}
-	out.Env, out.Secrets, err = Secrets(r.Env)
-	return out, err
+	out, err := r.granted()
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return out, nil
 }
 
 // changed is what a caller is told whose skill is not the one that was allowed.
@@ -116,7 +111,7 @@ func changed(r *row, digest string) error {
 // Allow puts a grant on record and in the place of the one that the skill has. The error is an
 // *skill.Error: UNAUTHORIZED, FORBIDDEN, INVALID_ARGUMENT, AUDIT_UNAVAILABLE.
 func (s *Store) Allow(ctx context.Context, by skill.Principal, g Grant) (*Grant, error) {
-	if err := authorize(by); err != nil {
+	if err := Authorize(by); err != nil {
 		return nil, err
 	}
 	if err := g.check(); err != nil {
@@ -177,7 +172,7 @@ func (s *Store) keep(ctx context.Context, tx *sql.Tx, g *Grant, v *Variable) err
 	}
 	value, ok := values[v.Name]
 	if !ok {
-		return wrong("the value of %s is missing: give it as %s=VALUE", v.Name, v.Name)
+		return missing(v.Name)
 	}
 	v.Value = &value
 	places := v.For
@@ -194,7 +189,7 @@ func (s *Store) keep(ctx context.Context, tx *sql.Tx, g *Grant, v *Variable) err
 // Revoke removes the grant of a skill. Running scripts continue. The error is NOT_FOUND where
 // there is none.
 func (s *Store) Revoke(ctx context.Context, by skill.Principal, name string) error {
-	if err := authorize(by); err != nil {
+	if err := Authorize(by); err != nil {
 		return err
 	}
 	none := &skill.Error{Op: "allow.Revoke", Code: skill.NotFound, Subject: skill.CleanText(name, 80), Message: "nothing is allowed to the scripts of " + skill.CleanText(name, 80)}
@@ -240,7 +235,8 @@ func (s *Store) All(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-func authorize(p skill.Principal) error {
+// Authorize refuses who may not decide: that takes the scope skills:admin.
+func Authorize(p skill.Principal) error {
 	switch {
 	case p.ID == "":
 		return &skill.Error{Op: "allow.authorize", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}

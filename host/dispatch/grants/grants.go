@@ -104,41 +104,6 @@ func variableOf(s string, lookup func(name string) (value string, ok bool)) (var
 	return v, nil
 }
 
-// WithScripts allows what a allows, and these requests and variables to every skill and script.
-// The errors never show a value.
-func (a *Allowed) WithScripts(http, env []string, lookup func(name string) (value string, ok bool)) (*Allowed, error) {
-	out := Allowed{}
-	if a != nil {
-		out = *a
-	}
-	if len(http) > maxEntries || len(env) > maxEntries {
-		return nil, fmt.Errorf("too many rules; the limit is %d", maxEntries)
-	}
-	var rules []entry[skill.HTTPRule]
-	var variables []entry[variable]
-	for _, s := range http {
-		rule, err := skill.ParseHTTPRule(strings.Replace(s, ",", " ", 1))
-		if err != nil {
-			return nil, errors.New(message(err))
-		}
-		for _, uploads := range []bool{false, true} {
-			rules = append(rules, entry[skill.HTTPRule]{uploads: uploads, owner: "*", id: "*", scripts: true, what: rule})
-		}
-	}
-	for _, s := range env {
-		v, err := variableOf(s, lookup)
-		if err != nil {
-			return nil, err
-		}
-		for _, uploads := range []bool{false, true} {
-			variables = append(variables, entry[variable]{uploads: uploads, owner: "*", id: "*", scripts: true, what: v})
-		}
-	}
-	slices.Reverse(variables) // the last one of a name counts
-	out.http, out.env = append(rules, out.http...), append(variables, out.env...)
-	return &out, nil
-}
-
 // Scripts gives what a script of an Agent Skill has for asking: what entries allow that name
 // its skill.
 func (a *Allowed) Scripts(s Skill) (asked skill.Permissions) {

@@ -267,7 +267,7 @@ var harmless = [...]string{"Accept", "Accept-Encoding", "Accept-Language", "Cont
 func (w *walk) denied(t *target) error {
 	what := fmt.Sprintf("request not allowed: %s %s%.100s", w.method, t.origin, t.path)
 	if w.call.Script {
-		return denied("%s: allow it with openskill script … --allow '%s,%s'", what, t.origin, w.method)
+		return denied("%s: allow it with openskill skills allow %s --http '%s,%s' (or --allow of openskill script)", what, w.call.SkillID, t.origin, w.method)
 	}
 	return denied("%s: add it to permissions.http in the manifest, and ask the operator to add it to OPENSKILL_HTTP_ALLOW, for example %q",
 		what, t.origin.String()+" "+w.method)
@@ -287,24 +287,25 @@ func (w *walk) once(ctx context.Context, t *target) (resp *Response, location st
 	if err != nil {
 		return nil, "", err
 	}
-	req, err := http.NewRequestWithContext(ctx, w.method, "", bytes.NewReader(w.body))
+	req, secrets, err := w.request(ctx, t)
 	if err != nil {
 		return nil, "", err
 	}
-	req.URL, req.Header = t.url(), w.header.Clone()
-	req.Host = req.URL.Host
 	transport := w.c.transport(addresses, t.origin.Port)
 	defer transport.CloseIdleConnections()
 	got, err := transport.RoundTrip(req)
 	if err != nil {
-		return nil, "", err
+		return nil, "", secrets.hideError(err)
 	}
 	defer got.Body.Close()
 	resp = &Response{Status: got.StatusCode, URL: t.String(), Header: make(map[string][]string, len(got.Header))}
-	if location = got.Header.Get("Location"); location != "" && !w.manual && slices.Contains(redirects[:], got.StatusCode) {
+	if location = secrets.hide(got.Header.Get("Location")); location != "" && !w.manual && slices.Contains(redirects[:], got.StatusCode) {
 		return resp, location, nil
 	}
 	for name, values := range got.Header {
+		for i := range values {
+			values[i] = secrets.hide(values[i])
+		}
 		resp.Header[strings.ToLower(name)] = values
 	}
 	if got.ContentLength > int64(w.c.o.MaxResponse) && w.method != http.MethodHead {
@@ -313,11 +314,37 @@ func (w *walk) once(ctx context.Context, t *target) (resp *Response, location st
 	resp.Body, err = io.ReadAll(io.LimitReader(got.Body, int64(w.c.o.MaxResponse)+1))
 	switch {
 	case err != nil:
-		return nil, "", err
+		return nil, "", secrets.hideError(err)
 	case len(resp.Body) > w.c.o.MaxResponse:
 		return nil, "", tooLarge("the response is too large; the limit is %d bytes", w.c.o.MaxResponse)
 	}
-	return resp, "", nil
+	resp.Body, err = secrets.hideBody(resp.Body, w.c.o.MaxResponse)
+	return resp, "", err
+}
+
+// request makes the request that goes out, with the values of those secrets that are for its
+// target. What the guest is told of it has none.
+func (w *walk) request(ctx context.Context, t *target) (*http.Request, *swap, error) {
+	secrets := swapFor(w.call.Grants.Secrets, w.method, t)
+	to, err := secrets.target(t)
+	if err != nil {
+		return nil, nil, err
+	}
+	header := w.header.Clone()
+	if err := secrets.header(header, w.c.o.MaxHeader); err != nil {
+		return nil, nil, err
+	}
+	body, err := secrets.body(w.body, header.Get("Content-Type"), w.c.o.MaxRequest)
+	if err != nil {
+		return nil, nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, w.method, "", bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	req.URL, req.Header = to.url(), header
+	req.Host = req.URL.Host
+	return req, secrets, nil
 }
 
 // transport is that of one request, to addresses that were checked.

@@ -17,6 +17,14 @@
 //   - A redirect is a new request: everything from the top, at most three times. To
 //     another origin it takes no header along that could be a secret.
 //
+// # Secrets
+//
+// A script may have a placeholder for a value that it must not know ([skill.Secret]). Requests to
+// the places that the secret is for are sent with the value: in the URL, in headers, in the
+// password of basic authentication, and in the body. Every hop of a redirect is looked at by
+// itself. In the response, in each form in which the value is sent, it is replaced by the
+// placeholder; other encodings, and pieces of it, are not seen.
+//
 // # What is bounded
 //
 // The requests of a run, each one's time, the bytes of request, headers and
