@@ -136,7 +136,7 @@ const immediate = (i) => {
 // millisecond is due: starting Node takes longer.
 let first = true;
 const next = () => {
-  for (let turns = 0; turns < 5; turns++) {
+  for (let turns = 0; turns < 7; turns++) { // finished I/O is two rounds away at most
     const task = batch.shift();
     if (task) return task;
     phase = (phase + 1) % 3;
