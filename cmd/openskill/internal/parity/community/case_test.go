@@ -80,7 +80,7 @@ type outcome struct {
 	files          map[string][]byte
 }
 
-var categories = []string{"shell", "node", "network", "processes", "packages"}
+var categories = []string{"shell", "node", "network", "processes", "packages", "python"}
 
 // load reads all collections.
 func load(t *testing.T) []*collection {
