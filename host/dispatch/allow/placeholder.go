@@ -14,7 +14,7 @@ var kinds = [...]string{
 
 // The lengths of placeholders, in bytes, without the beginning.
 const (
-	fewest = 24 // 142 bits
+	fewest = 24 // 120 bits
 	most   = 64
 	usual  = 32
 )
@@ -35,14 +35,11 @@ func Placeholder(value string) string {
 	if n < fewest || len(value) > most {
 		n = usual
 	}
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-	out := []byte(begin)
-	for b := make([]byte, 1); n > 0; {
-		_, _ = rand.Read(b) // never fails
-		if int(b[0]) < len(letters)*4 {
-			out = append(out, letters[int(b[0])%len(letters)])
-			n--
+	for out := begin; ; {
+		more := rand.Text()
+		if more = more[:min(n, len(more))]; n == len(more) {
+			return out + more
 		}
+		out, n = out+more, n-len(more)
 	}
-	return string(out)
 }

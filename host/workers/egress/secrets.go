@@ -52,7 +52,7 @@ func (s *swap) look(text, instead string) {
 	}
 }
 
-// fill puts values into a text of at most most bytes, in the form that belongs there.
+// fill puts values into a text, in the form that belongs there, up to most bytes.
 func (s *swap) fill(text string, most int, form func(string) string) (string, error) {
 	for i := range s.secrets {
 		p, v := s.secrets[i].Placeholder, form(s.secrets[i].Value)
@@ -158,7 +158,7 @@ func (s *swap) hide(text string) string {
 	return text
 }
 
-// hideBody is hide of a body of at most most bytes.
+// hideBody is hide of a body, up to most bytes.
 func (s *swap) hideBody(b []byte, most int) ([]byte, error) {
 	if s == nil {
 		return b, nil

@@ -28,6 +28,7 @@ type sees struct {
 }
 
 func seeing(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, got string)) *sees {
+	t.Helper()
 	s := &sees{}
 	s.Server = serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
