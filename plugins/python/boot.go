@@ -32,6 +32,9 @@ var hooksScript string
 //go:embed network.py
 var networkScript string
 
+//go:embed threads.py
+var threadsScript string
+
 //go:embed program.py
 var programScript string
 
@@ -44,6 +47,12 @@ var (
 	socketsModule []byte
 	//go:embed lib/ssl.py
 	sslModule []byte
+	//go:embed lib/threads.py
+	threadsModule []byte
+	//go:embed lib/generators.py
+	generatorsModule []byte
+	//go:embed lib/pools.py
+	poolsModule []byte
 )
 
 // bootFile is what the interpreter runs; it runs the script.
@@ -57,7 +66,7 @@ func Prelude() string {
 
 // boot is that file, for a runtime.
 func boot(runtime string) []byte {
-	return []byte(runtimes.Bootstrap(runtime) + Prelude() + firstScript + "\n" + hooksScript + "\n" + networkScript + "\n" + programScript + "\n" + bootScript)
+	return []byte(runtimes.Bootstrap(runtime) + Prelude() + firstScript + "\n" + hooksScript + "\n" + networkScript + "\n" + threadsScript + "\n" + programScript + "\n" + bootScript)
 }
 
 // own mounts the boot file and the modules, and names a start that has them, on a runtime
@@ -68,7 +77,10 @@ func own(runtime, module string) (mounts []guestfs.Mount, name string) {
 		{Path: bootFile, FS: guestfs.Bytes(b)},
 		{Path: "/openskill/lib/sockets.py", FS: guestfs.Bytes(socketsModule)},
 		{Path: "/openskill/lib/ssl.py", FS: guestfs.Bytes(sslModule)},
-	}, started(module, b, socketsModule, sslModule)
+		{Path: "/openskill/lib/threads.py", FS: guestfs.Bytes(threadsModule)},
+		{Path: "/openskill/lib/generators.py", FS: guestfs.Bytes(generatorsModule)},
+		{Path: "/openskill/lib/pools.py", FS: guestfs.Bytes(poolsModule)},
+	}, started(module, b, socketsModule, sslModule, threadsModule, generatorsModule, poolsModule)
 }
 
 // started names what a start begins with, by digest of the module and of the files of

@@ -285,6 +285,13 @@ def _boot(main, program, written, files, first):
     # What the interpreter does at its end, but for taking itself apart: that takes
     # longer than most runs, and the image is put back anyway.
     try:
+        if "threading" in sys.modules:
+            sys.modules["threading"]._shutdown()
+    except BaseException as error:
+        error.__traceback__ = None
+        told("Exception ignored on threading shutdown:")
+        status = show(error)
+    try:
         atexit._run_exitfuncs()
     except BaseException:
         pass  # the functions that failed have said so

@@ -21,13 +21,13 @@
 // since there are no users; -u, so that what was printed stays when a trap or a limit
 // ends the run; -X utf8, since there is no locale.
 //
-// waits.py makes locks and queues those of one thread: a wait with a timeout sleeps and
-// times out, and one that nothing can end is a RuntimeError. glibc.py does what the C
+// waits.py has waits with a timeout sleep and time out; one that nothing can end is a
+// RuntimeError. lib/threads.py runs threads one after another. glibc.py does what the C
 // library of WASI silently does otherwise than that of Linux: dates and names of locales.
 // modes.py remembers permission bits, which WASI has not. hashes.py has what hashlib takes
 // from OpenSSL alone.
 //
-// There are no threads, processes, sockets or signals, and no ssl, ctypes or
+// There are no signals, and no ssl, ctypes or
 // packages from pip beside those of the runtime.
 //
 // # When a script starts
@@ -49,8 +49,7 @@
 // from the library, and compiled it. Its working folder is the skill's, at /skills/NAME,
 // which it may write to as if it were its own; PWD says so, TMPDIR and HOME are /tmp.
 // program.py puts in the place of what WASI has not what such programs expect where it is
-// missing: no program is installed, work for a pool of threads is done at once, event
-// loops wait for time alone. And the help of argparse has the form that it had up to
+// missing. And the help of argparse has the form that it had up to
 // Python 3.12.
 //
 // A call with arguments of its own, and a script that never reads its input, have

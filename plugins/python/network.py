@@ -14,7 +14,11 @@ def _network():
 
     def loops(module):
         loop = module.BaseSelectorEventLoop
-        loop._make_self_pipe = loop._close_self_pipe = loop._write_to_self = lambda self: None
+        loop._make_self_pipe = loop._close_self_pipe = lambda self: None
+
+        def wake(self):  # from another thread
+            if self._selector is not None:
+                self._selector._woken = True
 
         def remove(self):
             if self.is_running():
@@ -30,7 +34,7 @@ def _network():
             if self._default_executor is not None:
                 self._default_executor.shutdown()
 
-        loop.close, loop.shutdown_default_executor = remove, shutdown
+        loop.close, loop.shutdown_default_executor, loop._write_to_self = remove, shutdown, wake
 
     lib = "/openskill/lib/"
     _hook(

@@ -148,33 +148,6 @@ def _program(hook=_hook):
         if not hasattr(os, function):
             setattr(os, function, lambda *_, value=value: value)
 
-    # Threads: work that is handed out is done at once.
-
-    def no_threads(module):
-        def submit(self, function, /, *args, **kwargs):
-            with self._shutdown_lock:
-                if self._shutdown:
-                    raise RuntimeError("cannot schedule new futures after shutdown")
-            if self._initializer is not None and not getattr(self, "_began", False):
-                self._began = True
-                self._initializer(*self._initargs)
-            future = module._base.Future()
-            future.set_running_or_notify_cancel()
-            try:
-                future.set_result(function(*args, **kwargs))
-            except BaseException as error:
-                future.set_exception(error)
-            return future
-
-        start = module.ThreadPoolExecutor.__init__
-
-        def init(self, max_workers=None, thread_name_prefix="", initializer=None, initargs=(), **more):
-            start(self, max_workers, thread_name_prefix, initializer, initargs, **more)
-            self._initializer, self._initargs = initializer, initargs
-
-        module.ThreadPoolExecutor.__init__ = init
-        module.ThreadPoolExecutor.submit = submit
-
     # Help of argparse, as it was up to Python 3.12, which most machines have, and what is
     # written about programs shows: each option with its value, and lines of usage that
     # break between an option and its value.
@@ -204,4 +177,4 @@ def _program(hook=_hook):
         formatter._get_actions_usage_parts = usage_parts
         formatter._format_action_invocation = invocation
 
-    hook({"argparse": classic, "concurrent.futures.thread": no_threads, "subprocess": programs})
+    hook({"argparse": classic, "subprocess": programs})

@@ -113,7 +113,6 @@ open("work/out.txt", "w").write("kept")
 		"memory, caught":    {"try:\n  x = bytearray(10**9)\nexcept MemoryError:\n  pass", "", 0},
 		"no network":        {"import socket; socket.create_connection(('127.0.0.1', 22))", "", 1},
 		"no processes":      {"import subprocess; subprocess.run(['ls'])", "", 1},
-		"no threads":        {"import threading; threading.Thread(target=print).start()", "", 1},
 		"not the host's":    {"open('/etc/passwd')", "", 1},
 		"out of its folder": {"open('/skill/../../etc/passwd')", "", 1},
 		"writes its folder": {"open('/skill/main.py', 'a')", "", 1},

@@ -1,5 +1,6 @@
-# Waits of one thread. Nobody else can end them: with a timeout they sleep and time out,
-# and without one they are an error. The interpreter's own locks trap instead, or spin.
+# Waits, of which the interpreter's own trap or spin where there is one thread: with a timeout
+# they sleep and time out, and without one they are an error. Module _openskill_threads has
+# other threads go on meanwhile.
 def _waits():
     import _queue
     import _thread
@@ -9,15 +10,17 @@ def _waits():
     sleep, error = time.sleep, RuntimeError
     free = _thread.allocate_lock()  # nobody holds it: it only looks at arguments
 
-    def wait(timeout):
+    def wait(timeout, ready):
         if timeout is None or timeout == -1:
-            raise error("this wait cannot end: the sandbox has one thread, so nothing else can end it; give it a timeout")
+            raise error("this wait cannot end: no other thread can go on to end it; give it a timeout")
         sleep(timeout)
 
     class lock:
         """A lock object is a synchronization primitive, here of one thread."""
 
         __slots__ = ("_held", "__weakref__")
+
+        _wait, _sleep = staticmethod(wait), staticmethod(sleep)
 
         def __init__(self):
             self._held = False
@@ -26,12 +29,15 @@ def _waits():
             if blocking is not True or timeout != -1:
                 free.acquire(blocking, timeout)
                 free.release()
-            if not self._held:
-                self._held = True
-                return True
-            if blocking:
-                wait(timeout)
-            return False
+            if self._held and blocking:
+                self._wait(timeout, self._free)
+            if self._held:
+                return False
+            self._held = True
+            return True
+
+        def _free(self):
+            return not self._held
 
         def release(self):
             if not self._held:
@@ -43,7 +49,7 @@ def _waits():
 
         def __enter__(self):
             if self._held:
-                wait(None)
+                self._wait(None, self._free)
             self._held = True
             return True
 
@@ -68,7 +74,7 @@ def _waits():
             if block and self.empty():
                 if timeout is not None and timeout < 0:
                     raise ValueError("'timeout' must be a non-negative number")
-                wait(timeout)
+                lock._wait(timeout, lambda: not self.empty())
             return super().get(False)
 
     lock.__qualname__, lock.__module__ = "lock", "_thread"

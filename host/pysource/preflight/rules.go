@@ -24,13 +24,13 @@ var (
 		kind: KindProcess, severity: CannotRun, call: true,
 		what: "%s is not there: the sandbox starts programs by subprocess, os.system and os.popen", instead: "use subprocess.run",
 	}
-	thread = &rule{
+	interpreters = &rule{
 		kind: KindThread, severity: CannotRun, call: true,
-		what: "%s needs threads, and the sandbox has one", instead: "do the work in a loop",
+		what: "%s needs other interpreters, and the sandbox has one", instead: "use ThreadPoolExecutor",
 	}
-	inline = &rule{
+	threads = &rule{
 		kind: KindThread, severity: Runs, call: true,
-		what: "%s: there is one thread, so each piece of work is done when it is handed out",
+		what: "%s: threads run one after another",
 	}
 	processes = &rule{
 		kind: KindThread, severity: CannotRun, call: true,
@@ -152,13 +152,13 @@ var rules = map[string]*rule{
 	"webbrowser.open_new_tab":       browser,
 	"webbrowser.get":                browser,
 
-	"threading.Thread":                               thread,
-	"threading.Timer":                                thread,
-	"_thread.start_new_thread":                       thread,
-	"concurrent.futures.ThreadPoolExecutor":          inline,
-	"concurrent.futures.thread.ThreadPoolExecutor":   inline,
-	"concurrent.futures.InterpreterPoolExecutor":     thread,
-	"asyncio.to_thread":                              inline,
+	"threading.Thread":                               threads,
+	"threading.Timer":                                threads,
+	"_thread.start_new_thread":                       threads,
+	"concurrent.futures.ThreadPoolExecutor":          threads,
+	"concurrent.futures.thread.ThreadPoolExecutor":   threads,
+	"concurrent.futures.InterpreterPoolExecutor":     interpreters,
+	"asyncio.to_thread":                              threads,
 	"concurrent.futures.ProcessPoolExecutor":         processes,
 	"concurrent.futures.process.ProcessPoolExecutor": processes,
 	"multiprocessing":                                processes,

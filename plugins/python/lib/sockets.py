@@ -3,6 +3,7 @@ request, has the host make it through /dev/http under the grants of the run, and
 response back as HTTP/1.1. So every HTTP library works on it. TLS is the host's: module ssl
 marks a connection as https, and its bytes stay plain."""
 
+import _thread
 import errno
 import json
 import os
@@ -607,9 +608,8 @@ def selectors(module):
             if len(self._fd_to_key) > len(http):
                 return ready + plain[3](self, 0 if ready else timeout)
             if not ready:
-                if timeout is None:
-                    raise RuntimeError("this wait cannot end: nothing is scheduled, and no response is to come")
-                time.sleep(max(timeout, 0))
+                _thread.allocate_lock._wait(timeout, lambda: vars(self).get("_woken"))
+                self._woken = False
             return ready
 
         kind.register, kind.unregister, kind.modify, kind.select = register, unregister, modify, select

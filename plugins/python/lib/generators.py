@@ -1,0 +1,134 @@
+"""Functions as generators, by their source: what module _openskill_threads runs threads by."""
+
+import ast
+import builtins
+import types
+
+files = {}  # by name
+
+
+class File:
+    """The functions of a source file, and its classes."""
+
+    def __init__(self, tree):
+        self.functions, self.names, self.classes, self.quiet = {}, {}, set(), {}
+        more = [(tree, None)]
+        while more:
+            node, inside = more.pop()
+            for child in ast.iter_child_nodes(node):
+                of = inside
+                if isinstance(child, ast.ClassDef):
+                    self.classes.add(child.name)
+                    of = child.name
+                elif isinstance(child, ast.Lambda):
+                    key = child.lineno, "<lambda>"
+                    self.functions[key] = (None, None) if key in self.functions else (child, inside)
+                elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    line = min([child.lineno] + [d.lineno for d in child.decorator_list])
+                    self.functions[line, child.name] = child, inside
+                    self.names.setdefault(child.name, []).append(child)
+                more.append((child, of))
+
+    def waits(self, function):
+        """Whether a call of this may wait, as far as its name tells."""
+        name = getattr(function, "id", None) or getattr(function, "attr", None)
+        if name in harmless or isinstance(function, ast.Name) and (name in self.classes or hasattr(builtins, name)):
+            return False
+        if name not in self.names:
+            return True
+        if name not in self.quiet:
+            self.quiet[name] = True  # if it calls itself, that says nothing
+            self.quiet[name] = not any(
+                isinstance(node, (ast.With, ast.While)) or isinstance(node, ast.Call) and self.waits(node.func)
+                for f in self.names[name] for node in ast.walk(f)
+            )
+        return not self.quiet[name]
+
+
+harmless = {n for kind in (str, bytes, list, dict, set, int, float, types.CodeType) for n in dir(kind)} - {"get", "join"}
+fences = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+)
+no_args = dict(posonlyargs=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+generators = 0x20 | 0x80 | 0x200  # and coroutines
+
+
+def rewritten(code):
+    """The code of a function as that of a generator; None: it never waits, or its source is not known."""
+    if code.co_flags & generators or code.co_filename.startswith("/openskill/"):
+        return None
+    if code.co_filename not in files:
+        files[code.co_filename] = None
+        with open(code.co_filename, "rb") as f:
+            files[code.co_filename] = File(ast.parse(f.read()))
+    file = files[code.co_filename]
+    node, inside = file.functions.get((code.co_firstlineno, code.co_name), (None, None)) if file else (None, None)
+    if node is None or getattr(node, "type_params", None):
+        return None
+    changed = False
+
+    def name(n):
+        return ast.Name(f"__openskill_{n}__", ast.Load())
+
+    def at(node, new):
+        return ast.fix_missing_locations(ast.copy_location(new, node))
+
+    def change(node):
+        nonlocal changed
+        if isinstance(node, list):
+            return [change(n) for n in node]
+        if not isinstance(node, ast.AST) or isinstance(node, fences):
+            return node
+        new = ast.copy_location(type(node)(**{f: change(getattr(node, f)) for f in node._fields if hasattr(node, f)}), node)
+        if isinstance(node, ast.Call) and file.waits(node.func):
+            changed = True
+            new.func = at(node.func, ast.Call(name("call"), [new.func], []))
+            result = ast.NamedExpr(ast.Name("__openskill_result__", ast.Store()), new)
+            of = ast.Call(name("type"), [result], [])
+            new = at(node, ast.IfExp(
+                ast.Compare(of, [ast.Is()], [name("waits")]), ast.YieldFrom(name("result")), name("result")))
+        elif isinstance(node, ast.With):
+            changed = True
+            for item in new.items:
+                of = item.context_expr
+                item.context_expr = at(of, ast.YieldFrom(ast.Call(name("enter"), [of], [])))
+        elif isinstance(node, ast.While):
+            changed = True
+            new.body.insert(0, at(node, ast.Expr(ast.YieldFrom(ast.Call(name("tick"), [], [])))))
+        return new
+
+    if isinstance(node, ast.Lambda):
+        body = [at(node.body, ast.Return(change(node.body)))]
+    else:
+        body = change(node.body)
+    if not changed:
+        return None
+
+    def bare(arguments):
+        return [ast.copy_location(ast.arg(a.arg), a) for a in arguments]
+
+    old = node.args
+    arguments = ast.arguments(
+        posonlyargs=bare(old.posonlyargs), args=bare(old.args), vararg=old.vararg and bare([old.vararg])[0],
+        kwonlyargs=bare(old.kwonlyargs), kw_defaults=[None] * len(old.kwonlyargs), kwarg=old.kwarg and bare([old.kwarg])[0],
+        defaults=[],
+    )
+
+    def define(name, arguments, body):
+        return ast.FunctionDef(name=name, args=arguments, body=body, decorator_list=[], returns=None, type_params=[])
+
+    # By names that a script has not, lest they hide its own.
+    path = ["__openskill_function__"]
+    tree = define(path[0], arguments, body)
+    if inside is not None:  # for names that begin with two underscores
+        inside = "___" + inside
+        tree = ast.ClassDef(name=inside, bases=[], keywords=[], body=[tree], decorator_list=[], type_params=[])
+        path.insert(0, inside)
+    free = [ast.arg(n) for n in code.co_freevars if n != "__class__"]
+    tree = define("outer", ast.arguments(args=free, vararg=None, kwarg=None, **no_args), [tree])
+    module = ast.Module([at(node, tree)], [])
+    # Nested functions are shared with the tree of the file, where they have their places.
+    new = compile(module, code.co_filename, "exec", dont_inherit=True)
+    for part in ["outer"] + path:
+        new = next(c for c in new.co_consts if type(c) is types.CodeType and c.co_name == part)
+    return new.replace(co_name=code.co_name, co_qualname=code.co_qualname)
