@@ -61,6 +61,8 @@ var notRun = map[string]string{
 	"make run\nmake test": "make run does not end, and make test would run this test within itself",
 	"OPENSKILL_AGENT_SKILLS=./mine OPENSKILL_AGENT_SKILLS_NATIVE=./mine openskill serve": "it does not end; tests of host have such a folder",
 
+	"openskill packages add ./weather\nopenskill packages add ./weather 'python:requests>=2' npm:chalk@^5": "it fetches from package indexes; one from a folder is shown",
+
 	"bin/openskill serve":          "it does not end; the test starts it, on a port of its own",
 	"bin/openskill skill registry": "it does not end; the test starts it, on a port of its own",
 	"bin/openskill chat":           "it talks to a terminal; the tests of cmd/openskill have one",
