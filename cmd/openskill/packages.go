@@ -306,18 +306,23 @@ func (a *cli) printChange(c *packages.Change) error {
 }
 
 func (a *cli) packagesListCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, sbom bool
 	cmd := &cobra.Command{
 		Use:   "list [FOLDER]",
 		Short: "List the packages of skills",
 		Long: `List the packages of a skill's folder, with their digests, or the folders that have
-packages. The files of the packages are compared with the lock.`,
-		Example: "  openskill packages list ./weather --json",
+packages. The files of the packages are compared with the lock. --sbom prints a bill of
+materials, CycloneDX 1.6 in JSON.`,
+		Example: "  openskill packages list ./weather --json\n  openskill packages list ./weather --sbom >weather.cdx.json",
 		Args:    takes(0, 1),
 	}
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&sbom, "sbom", false, "print a bill of materials of the folder's packages")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if sbom && len(args) == 0 {
+			return usage("--sbom needs a folder")
+		}
 		s, err := a.load(flags)
 		if err != nil {
 			return err
@@ -333,12 +338,15 @@ packages. The files of the packages are compared with the lock.`,
 		case err != nil:
 			return hostFailed(err)
 		case l == nil:
-			l = &packages.Lock{Packages: []packages.Package{}}
+			l = &packages.Lock{Folder: filepath.Clean(args[0]), Packages: []packages.Package{}}
 		}
 		if _, _, err := store.Use(args[0]); err != nil {
 			return packagesFailed(err)
 		}
-		if asJSON {
+		switch {
+		case sbom:
+			return writeSkillSBOM(a.stdout, l)
+		case asJSON:
 			return a.printJSON(l)
 		}
 		if len(l.Packages) == 0 {

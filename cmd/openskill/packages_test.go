@@ -99,7 +99,15 @@ func TestPackagesOfSkills(t *testing.T) {
 		t.Errorf("got %q", out)
 	}
 	contains(run(0, "packages", "list", "--state", state, folder), "python:words", "sha256:")
+	contains(run(0, "packages", "list", "--state", state, folder, "--sbom"), `"purl": "pkg:pypi/words@2.0"`, `"alg": "SHA-256"`, `"openskill:from"`)
+	contains(run(2, "packages", "list", "--state", state, "--sbom"), "needs a folder")
 	contains(run(0, "packages", "list", "--state", state), folder)
+	contains(run(0, "skills", "check", "--state", state, folder), "has 3 packages: python:greetings 1.0", "0 cannot run")
+	report := filepath.Join(t.TempDir(), "report.json")
+	run(0, append(script, "--report", report)...)
+	if b, err := os.ReadFile(report); err != nil || !strings.Contains(string(b), `"python:words 2.0"`) {
+		t.Errorf("the report does not list the packages: %v\n%s", err, b)
+	}
 	contains(run(0, "packages", "lock", "--state", state, folder, "--from", wheels), "3 packages")
 	contains(run(1, "packages", "add", "--state", state, folder, "--from", wheels, "none-such"), "not found in the index")
 	contains(run(2, "packages", "add", "--state", state, folder, "../x"), "invalid package")

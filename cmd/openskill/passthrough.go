@@ -31,6 +31,7 @@ type runReport struct {
 	Error         *reportError  `json:"error"`           // null where the guest ended the run
 	Stats         *statsBody    `json:"stats,omitempty"`
 	Result        *skill.Result `json:"result,omitempty"`
+	Packages      []string      `json:"packages,omitempty"` // of a script: those that it was given
 
 	file *os.File // nil without --report
 	path string

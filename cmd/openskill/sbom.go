@@ -8,10 +8,12 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 
 	"openskill/host/app"
+	"openskill/host/packages"
 )
 
 // bill is a bill of materials in CycloneDX 1.6, as far as a build knows one.
@@ -32,9 +34,16 @@ type part struct {
 	Type       string     `json:"type"`
 	Ref        string     `json:"bom-ref"`
 	Name       string     `json:"name"`
-	Version    string     `json:"version"`
+	Version    string     `json:"version,omitempty"`
 	PURL       string     `json:"purl,omitempty"`
+	Hashes     []hash     `json:"hashes,omitempty"`
 	Properties []property `json:"properties,omitempty"`
+}
+
+// hash is the digest of a component's archive.
+type hash struct {
+	Alg     string `json:"alg"`
+	Content string `json:"content"`
 }
 
 type property struct {
@@ -64,7 +73,12 @@ func writeSBOM(w io.Writer, info *debug.BuildInfo) error {
 		bom.Components = append(bom.Components, component(m))
 	}
 	// Which of them needs which is not in a binary; all of them are in this one.
-	all := depends{Ref: product.Ref}
+	return bom.write(w)
+}
+
+// write writes a bill whose product has all components.
+func (bom *bill) write(w io.Writer) error {
+	all := depends{Ref: bom.Metadata.Component.Ref, On: []string{}}
 	for _, c := range bom.Components {
 		all.On = append(all.On, c.Ref)
 	}
@@ -72,7 +86,35 @@ func writeSBOM(w io.Writer, info *debug.BuildInfo) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(&bom)
+	return e.Encode(bom)
+}
+
+// writeSkillSBOM writes the packages that the scripts of a folder were given. The same lock
+// gives the same bytes.
+func writeSkillSBOM(w io.Writer, l *packages.Lock) error {
+	bom := bill{Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Components: []part{}}
+	bom.Metadata.Component = part{Type: "application", Ref: "skill", Name: filepath.Base(l.Folder)}
+	seen := map[string]bool{}
+	for i := range l.Packages {
+		p := &l.Packages[i]
+		kind := "pypi"
+		if p.Ecosystem == packages.NPM {
+			kind = "npm"
+		}
+		purl := "pkg:" + kind + "/" + strings.ReplaceAll((&url.URL{Path: p.Name}).EscapedPath(), "@", "%40") + "@" + url.PathEscape(p.Version)
+		if seen[purl] {
+			continue // it is there at two places
+		}
+		seen[purl] = true
+		c := part{Type: "library", Ref: purl, Name: p.Name, Version: p.Version, PURL: purl}
+		if sum, ok := strings.CutPrefix(p.Digest, "sha256:"); ok {
+			c.Hashes = []hash{{"SHA-256", sum}}
+		} else {
+			c.Properties = []property{{"openskill:from", "runtime"}}
+		}
+		bom.Components = append(bom.Components, c)
+	}
+	return bom.write(w)
 }
 
 // buildFacts are the facts of a build that its bill has.

@@ -15,6 +15,7 @@ import (
 
 	"openskill/host/app"
 	"openskill/host/dispatch/allow"
+	"openskill/host/packages"
 	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
@@ -105,6 +106,9 @@ func (a *cli) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 		Limits: skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
 	})
 	report.Result = result
+	if l, err := packages.New(s.StateDir).Of(folder); err == nil { // a damaged lock has ended the run
+		report.Packages = l.Names()
+	}
 	if reply != nil {
 		report.GuestExitCode = &reply.ExitCode
 		if _, err := a.stdout.Write(reply.Stdout); err != nil {

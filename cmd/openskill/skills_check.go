@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/agentskills"
 	"openskill/host/app"
+	"openskill/host/packages"
 	"openskill/host/pysource"
 	"openskill/host/pysource/preflight"
 	"openskill/plugins/javascript"
@@ -27,7 +28,8 @@ type preflights struct {
 
 // preflighted is one folder and what it needs.
 type preflighted struct {
-	Folder string `json:"folder"` // as it was given, or below that
+	Folder   string   `json:"folder"`             // as it was given, or below that
+	Packages []string `json:"packages,omitempty"` // that its scripts were given
 	*preflight.Report
 }
 
@@ -71,11 +73,15 @@ code is 1 if a script cannot run.`,
 				return err
 			}
 			for _, folder := range folders {
-				r, err := preflightFolder(cmd.Context(), folder, o)
+				own, names, err := withPackages(o, packages.New(state), folder)
 				if err != nil {
 					return err
 				}
-				all.Folders = append(all.Folders, preflighted{folder, r})
+				r, err := preflightFolder(cmd.Context(), folder, own)
+				if err != nil {
+					return err
+				}
+				all.Folders = append(all.Folders, preflighted{folder, names, r})
 				all.Verdict = preflight.Worse(all.Verdict, r.Verdict)
 			}
 			return nil
@@ -136,6 +142,23 @@ func preflightOptions(ctx context.Context, store *runtimes.Store, runner skill.R
 	}, nil
 }
 
+// withPackages has the packages that a folder was given count as there. It lists them, too.
+func withPackages(o *preflight.Options, store *packages.Store, folder string) (*preflight.Options, []string, error) {
+	given, err := store.Given(folder)
+	if err != nil {
+		return nil, nil, hostFailed(err)
+	}
+	own := *o
+	own.NPM = given.NPM
+	own.Modules = func(name string) (preflight.Home, bool) {
+		if given.Modules[name] {
+			return preflight.Home{Runtime: "slim"}, true
+		}
+		return o.Modules(name)
+	}
+	return &own, given.Lock.Names(), nil
+}
+
 func preflightFolder(ctx context.Context, folder string, o *preflight.Options) (*preflight.Report, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -188,6 +211,13 @@ func (a *cli) preflights(all *preflights, quiet bool) error {
 			}
 			found.File = filepath.ToSlash(filepath.Join(f.Folder, found.File))
 			if err := a.print("%s\n", skill.CleanText(found.String(), 900)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, f := range all.Folders {
+		if n := len(f.Packages); n > 0 {
+			if err := a.print("\n%s has %d packages: %s\n", skill.CleanText(f.Folder, 200), n, skill.CleanText(strings.Join(f.Packages, ", "), 1000)); err != nil {
 				return err
 			}
 		}

@@ -40,6 +40,7 @@ type Options struct {
 	Bytes   int64                          // of one script that is read, at most; 0: 1 MiB
 	Total   int64                          // of all scripts together, at most; 0: 32 MiB
 	Node    bool                           // scripts written for Node run
+	NPM     map[string]bool                // packages of npm that the folder's scripts were given
 	// Commands reports whether scripts can start a program of a name; nil: none.
 	Commands func(name string) bool
 	Scripts  func(name string) (script bool) // which files of a language are scripts; nil: all but tests

@@ -167,6 +167,9 @@ func (c *check) jsPackage(dir, module string) bool {
 	if strings.HasPrefix(pkg, "@") && len(parts) > 1 {
 		pkg += "/" + parts[1]
 	}
+	if c.o.NPM[pkg] {
+		return true
+	}
 	for {
 		if info, err := c.root.Stat(path.Join(dir, "node_modules", pkg)); err == nil && info.IsDir() {
 			return true
