@@ -47,6 +47,11 @@ func ready(t testing.TB, kinds ...skill.Kind) map[skill.Kind]skill.Runner {
 // ran runs a script of an Agent Skill, which has a file beside it.
 func ran(t testing.TB, r skill.Runner, entry, text, stdin string, files ...string) *skill.Reply {
 	t.Helper()
+	return ranFor(t, r, time.Minute, entry, text, stdin, files...)
+}
+
+func ranFor(t testing.TB, r skill.Runner, limit time.Duration, entry, text, stdin string, files ...string) *skill.Reply {
+	t.Helper()
 	folder := t.TempDir()
 	files = append(files, entry, text, "notes.txt", "first\n")
 	for i := 0; i < len(files); i += 2 {
@@ -56,7 +61,7 @@ func ran(t testing.TB, r skill.Runner, entry, text, stdin string, files ...strin
 	}
 	reply, err := runnertest.Do(t.Context(), r, &skill.Call{
 		SkillID: "my-skill", TraceID: "t-1", Folder: folder, Entry: entry, Trust: skill.Trusted, Script: true, Stdin: []byte(stdin),
-		Limits: skill.Limits{Timeout: time.Minute, Memory: 512 << 20, Fuel: 100_000_000_000, Output: 1 << 20, Scratch: 16 << 20},
+		Limits: skill.Limits{Timeout: limit, Memory: 512 << 20, Fuel: 100_000_000_000, Output: 1 << 20, Scratch: 16 << 20},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -78,9 +83,51 @@ func runAll(t *testing.T, r skill.Runner, entry, before string, cases []scriptCa
 	}
 }
 
-// Node is a program of scripts in Python.
+// A shell script starts programs that are not part of the shell, as bash does.
+func TestProgramsOfShellScripts(t *testing.T) {
+	runners := ready(t, skill.WasmPython, skill.WasmShell)
+	runAll(t, runners[skill.WasmShell], "tool.sh", "", []scriptCase{
+		{"a program", `python3 -c 'import sys; print(sys.argv)' a "b c"; echo $?`, "['-c', 'a', 'b c']\n0"},
+		{"a pipeline", `echo '{"a":1}' | python3 -c 'import json,sys; d=json.load(sys.stdin); d["b"]=2; print(json.dumps(d))' | jq -c '.b'`, "2"},
+		{"two programs", `python3 -c 'for i in range(100000): print(i)' | python3 -c 'import sys; print(sum(map(int, sys.stdin)))'`, "4999950000"},
+		{"a substitution", `x=$(python3 -c 'print("in")'); echo "<$x>"`, "<in>"},
+		{"redirects", `python3 -c 'import sys; print("out"); print("err", file=sys.stderr)' >out.txt 2>err.txt; cat err.txt out.txt; python3 -c 'import sys; print("a", flush=True); print("b", file=sys.stderr, flush=True); print("c")' >both.txt 2>&1; cat both.txt; python3 -c 'print(input())' <notes.txt >>both.txt; tail -n 1 both.txt`, "err\nout\na\nb\nc\nfirst"},
+		{"here documents", "python3 - x <<'EOF'\nimport sys\nprint(sys.argv[1], '$HOME')\nEOF\npython3 <<EOF\nprint('$HOME')\nEOF", "x $HOME\n/tmp"},
+		{"exit codes", `python3 -c 'import sys; sys.exit(3)'; echo $?; python3 -c 'raise ValueError' 2>/dev/null || echo failed; if python3 -c 'pass'; then echo well; fi; ! python3 -c 'exit(1)' && echo not`, "3\nfailed\nwell\nnot"},
+		{"set -e", `set -euo pipefail; echo one; python3 -c 'exit(7)' | cat; echo two`, "one"},
+		{"variables", `export A=1; B=2 python3 -c 'import os; print(os.environ["A"], os.environ["B"], os.environ.get("C"), os.getcwd())'; C=3; env FOO=x python3 -c 'import os; print(os.environ["FOO"], "C" in os.environ)'; cd /tmp; python3 -c 'import os; print(os.getcwd(), os.environ["PWD"])'`, "1 2 None /skills/my-skill\nx False\n/tmp /tmp"},
+		{"a path", `cat other.py >x.py; chmod +x x.py; ./x.py 1 2; /usr/bin/env python3 other.py; /usr/bin/python3 other.py z; python other.py`, "py ./x.py 1 2\npy other.py\npy other.py z\npy other.py"},
+		{"found", `command -v python3 >/dev/null && echo there; type python3 >/dev/null && echo typed; which python3 >/dev/null && echo which; command -v ruby || echo none; P=$(command -v python3); "$P" -c 'print(1)'`, "there\ntyped\nwhich\nnone\n1"},
+		{"not there", `ruby -e 1; echo $?; git status 2>&1`, "127\n/skills/my-skill/tool.sh: line 1: git: command not found"},
+		{"a loop", `seq 3 | while read -r n; do python3 -c "print($n * 2)"; done; while read -r l; do python3 -c 'print("x")'; done < notes.txt`, "2\n4\n6\nx"},
+		{"a reader in a loop", `printf 'a\nb\nc\n' | { read -r one; echo "$one"; python3 -c 'import sys; print(sys.stdin.read().split())'; cat; }`, "a\n['b', 'c']"},
+		{"standard input of the script", `python3 -c 'print(input())'; cat`, "given"},
+		{"an endless writer", `yes | python3 -c 'print(input())'; echo "${PIPESTATUS[@]}"`, "y\n141 0"},
+		{"an early end", `python3 -c 'for i in range(10**9): print(i)' 2>/dev/null | head -n 1`, "0"},
+		{"xargs", `printf 'a b\nc\n' | xargs -n 1 python3 -c 'import sys; print(sys.argv[1])'; find . -name other.py -exec python3 {} 9 \;`, "a\nb\nc\npy ./other.py 9"},
+		{"timeout", `timeout 0.2 python3 -c 'import time; time.sleep(30)'; echo $?; timeout 20 python3 -c 'print(1)'`, "124\n1"},
+		{"a job", `python3 -c 'print("job")' & wait; python3 -c 'exit(5)' & wait $!; echo $?`, "job\n5"},
+		{"a function", `f() { python3 -c 'import sys; print(sys.stdin.read().upper(), end="")'; }; echo text | f; f < notes.txt`, "TEXT\nFIRST"},
+		{"bash -c", `bash -c 'python3 -c "print(1)"; exit 3'; echo $?; sh -c 'echo $1 | python3 -c "print(input())"' x y`, "1\n3\ny"},
+		{"exec", `exec python3 -c 'print("last"); exit(6)'; echo not`, "last"},
+		{"time", `python3 --version | cut -d. -f1`, "Python 3"},
+	})
+}
+
+// Node is a program of shell scripts and of those in Python, and one without end is ended.
 func TestNodeAsProgram(t *testing.T) {
 	runners := ready(t, skill.WasmPython, skill.WasmShell, skill.WasmJavaScript)
+	runAll(t, runners[skill.WasmShell], "tool.sh", "", []scriptCase{
+		{"eval", `node -e 'console.log(1, process.argv.slice(1), require("path").basename("/a/b"))' x; echo $?; node -p '1 + 1'; node -pe '({a: 1})'`, "1 [ 'x' ] b\n0\n2\n{ a: 1 }"},
+		{"module", `node --input-type=module -e 'import fs from "node:fs"; console.log(fs.existsSync("notes.txt"), await Promise.resolve(2))'`, "true 2"},
+		{"a script", `echo in | node other.mjs 1 2; echo $?; cp other.mjs x.mjs; chmod +x x.mjs; ./x.mjs 3 <notes.txt`, "js /skills/my-skill/other.mjs 1 2 in\n4\njs /skills/my-skill/x.mjs 3 first"},
+		{"standard input", `echo 'console.log(process.argv.at(-1))' | node - a; node <<< 'console.log("here")'`, "a\nhere"},
+		{"version", `node --version | cut -c1-3; node -v >/dev/null && echo ok`, "v20\nok"},
+		{"not there", `node none.js 2>&1 | grep -o "Cannot find module '.*none.js'"; node none.js 2>/dev/null; echo $?`, "Cannot find module '/skills/my-skill/none.js'\n1"},
+		{"errors", `node -e 'throw new Error("x")' 2>/dev/null; echo $?; node -e 'process.exit(7)'; echo $?`, "1\n7"},
+		{"random", `a=$(node -p 'Math.random()'); b=$(node -p 'Math.random()'); [ "$a" != "$b" ] && echo differs`, "differs"},
+		{"a stream", `printf 'a\nb\n' | node -e 'process.stdin.on("data", (d) => process.stdout.write(String(d).toUpperCase()))'`, "A\nB"},
+	})
 	runAll(t, runners[skill.WasmPython], "tool.py", "import subprocess\n", []scriptCase{
 		{"from Python", `print(subprocess.run(["node", "-e", "console.log(1)"], capture_output=True, text=True))`, `CompletedProcess(args=['node', '-e', 'console.log(1)'], returncode=0, stdout='1\n', stderr='')`},
 	})
@@ -116,6 +163,7 @@ cp.exec('sleep 60', { timeout: 20 }, (e) => console.log(e.killed, e.signal))`, "
 		{"timers go on", `let n = 0; const t = setInterval(() => n++, 5); cp.exec('sleep 0.1', () => { clearInterval(t); console.log(n > 3) })`, "true"},
 		{"node", `console.log(cp.execFileSync(process.execPath, ['-p', 'process.argv0']).toString().trim()); cp.fork('other.mjs', ['f'], { stdio: ['ignore', 'inherit', 'inherit'] }).on('exit', (c) => console.log(c))`, "node\njs /skills/my-skill/other.mjs f \n4"},
 		{"many", `const all = await Promise.all(Array.from({ length: 20 }, (_, i) => promisify(cp.execFile)('echo', [String(i)]))); console.log(all.map((r) => r.stdout.trim()).join(' '))`, "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19"},
+		{"a script", `console.log(cp.execSync('./other.py 1 2', { encoding: 'utf8' }).trim(), cp.execSync('python3 other.py').toString().trim())`, "py ./other.py 1 2 py other.py"},
 		{"no messages", `try { cp.spawn('node', ['x'], { stdio: ['pipe', 'pipe', 'pipe', 'ipc'] }) } catch (e) { console.log(e.code) }`, "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM"},
 	})
 }
@@ -123,12 +171,19 @@ cp.exec('sleep 60', { timeout: 20 }, (e) => console.log(e.killed, e.signal))`, "
 // Programs that start themselves without end are ended by a limit of the run, however they do.
 func TestBombs(t *testing.T) {
 	runners := ready(t, skill.WasmPython, skill.WasmShell, skill.WasmJavaScript)
-	for name, text := range map[string]string{
-		"node":              `import cp from 'node:child_process'; for (;;) { cp.spawn('node', ['tool.mjs']); cp.spawn('sleep', ['1']); }`,
-		"node, synchronous": `import cp from 'node:child_process'; cp.spawnSync('node', ['tool.mjs']); cp.spawnSync('node', ['tool.mjs']);`,
+	for name, c := range map[string]struct{ entry, text string }{
+		"background":          {"tool.sh", `bash -c 'python3 -c "import subprocess,sys; subprocess.Popen([\"bash\", \"tool.sh\"]); subprocess.Popen([\"bash\", \"tool.sh\"])" & "$0" & "$0"' ./tool.sh`},
+		"exec":                {"tool.sh", `exec python3 -c 'import os, subprocess; subprocess.run(["bash", "tool.sh"])'`},
+		"one after the other": {"tool.sh", `while :; do python3 -c pass || break; done; echo ended`},
+		"node":                {"tool.mjs", `import cp from 'node:child_process'; for (;;) { cp.spawn('node', ['tool.mjs']); cp.spawn('sleep', ['1']); }`},
+		"node, synchronous":   {"tool.mjs", `import cp from 'node:child_process'; cp.spawnSync('node', ['tool.mjs']); cp.spawnSync('node', ['tool.mjs']);`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reply := ran(t, runners[skill.WasmJavaScript], "tool.mjs", text, "")
+			r := runners[skill.WasmShell]
+			if strings.HasSuffix(c.entry, ".mjs") {
+				r = runners[skill.WasmJavaScript]
+			}
+			reply := ranFor(t, r, 10*time.Second, c.entry, c.text, "")
 			switch reply.Code {
 			case "", skill.FuelExhausted, skill.MemoryLimit, skill.OutputLimit, skill.Timeout, skill.Trap, skill.StackLimit:
 			default:

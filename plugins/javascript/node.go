@@ -64,7 +64,7 @@ func (r *Runner) startNode(call *skill.Call) *sandbox.Start {
 }
 
 // process says how a process of a script's run becomes Node.
-func (r *Runner) process(*skill.Program) (*sandbox.Start, error) {
+func (r *Runner) process(*skill.Call, *skill.Program) (*sandbox.Start, error) {
 	return &sandbox.Start{
 		Mounts: r.node, Args: append(slices.Clone(r.command), nodeFile), Env: []string{"OPENSKILL_PROCESS=1", "PWD=/"}, Fuel: nodeFuel,
 	}, nil

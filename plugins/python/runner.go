@@ -96,7 +96,7 @@ func (r *Runner) Program(ctx context.Context, call *skill.Call) (*wasm.Program, 
 }
 
 // command says how a process of a script's run becomes an interpreter.
-func (r *Runner) command(p *skill.Program) (*sandbox.Start, error) {
+func (r *Runner) command(_ *skill.Call, p *skill.Program) (*sandbox.Start, error) {
 	l, err := r.library.get(p.Runtime)
 	if err != nil {
 		return nil, err

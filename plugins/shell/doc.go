@@ -3,9 +3,10 @@
 //
 // # What a script sees
 //
-// A bash 5.2 that starts no processes: its commands, coreutils, grep, sed, awk, find, xargs,
-// diff, tar, gzip, jq, bc, date, curl, wget and more, are part of the module, and pipes connect
-// them inside it. Anything else is "command not found", 127. docs/authors.md lists the commands.
+// A bash 5.2 whose commands, coreutils, grep, sed, awk, find, xargs, diff, tar, gzip, jq, bc,
+// date, curl, wget and more, are part of the module, and pipes connect them inside it. Programs of
+// other runtimes, such as python3 and node, are processes of the run (module/src/programs.rs).
+// Anything else is "command not found", 127. docs/author-shell.md lists the commands.
 //
 // Files are those that package sandbox shows. A skill's entry starts in "/"; a script of an
 // Agent Skill starts in its folder, with HOME and TMPDIR. Permission bits are kept for the run:

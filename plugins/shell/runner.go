@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"openskill/plugins/wasi/sandbox"
 	"openskill/sdk/skill"
@@ -23,8 +24,9 @@ type Options struct {
 
 // Runner executes shell scripts on an engine. It is safe for concurrent use.
 type Runner struct {
-	runtime *runtime
-	calls   *sandbox.Calls
+	runtime  *runtime
+	calls    *sandbox.Calls
+	programs *sandbox.Programs
 }
 
 var _ skill.Runner = (*Runner)(nil)
@@ -36,7 +38,7 @@ func New(e *wasm.Engine, opts *Options) *Runner {
 	if opts == nil {
 		opts = &Options{}
 	}
-	r := &Runner{runtime: newRuntime(opts.StateDir)}
+	r := &Runner{runtime: newRuntime(opts.StateDir), programs: opts.Programs}
 	r.calls = sandbox.NewCalls(sandbox.CallsOf{
 		Engine: e, Op: "shell", Runtime: "shell", Outgoing: opts.Outgoing, Programs: opts.Programs,
 		Kind: skill.WasmShell, Names: commands, Command: r.command,
@@ -87,8 +89,14 @@ func mounts() []guestfs.Mount {
 }
 
 // command says how a process of a script's run becomes the shell, or one of its commands.
-func (r *Runner) command(*skill.Program) (*sandbox.Start, error) {
-	return &sandbox.Start{Args: []string{"bash"}, Env: []string{"OPENSKILL_PROCESS=1", "PWD=/"}, Fuel: startFuel, Mounts: mounts()}, nil
+func (r *Runner) command(call *skill.Call, _ *skill.Program) (*sandbox.Start, error) {
+	env := []string{"OPENSKILL_PROCESS=1", "PWD=/", r.names(call)}
+	return &sandbox.Start{Args: []string{"bash"}, Env: env, Fuel: startFuel, Mounts: mounts()}, nil
+}
+
+// names tells the shell which commands are other programs.
+func (r *Runner) names(call *skill.Call) string {
+	return "OPENSKILL_PROGRAMS=" + strings.Join(r.programs.Of(call, skill.WasmShell), " ")
 }
 
 // start says how the script of a call is started. The image is that of the shell, not of the
@@ -104,7 +112,7 @@ func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start
 	switch {
 	case call.Script:
 		cwd = dir
-		start.Env = []string{"HOME=/tmp", "TMPDIR=/tmp"}
+		start.Env = []string{"HOME=/tmp", "TMPDIR=/tmp", r.names(call)}
 	case call.Grants.Scratch:
 		start.Env = []string{"HOME=/work", "TMPDIR=/work"}
 	}

@@ -29,9 +29,9 @@ type Programs struct {
 	kinds map[skill.Kind]*Calls
 }
 
-// Command says how a program starts, up to where it asks what it was started with.
+// Command says how a program of a call starts, up to where it asks what it was started with.
 // The error is a *skill.Error.
-type Command func(p *skill.Program) (*Start, error)
+type Command func(call *skill.Call, p *skill.Program) (*Start, error)
 
 func (p *Programs) add(c *Calls) {
 	if p == nil || c.of.Command == nil {
@@ -79,6 +79,21 @@ func (p *Programs) all() []*Calls {
 func (p *Programs) Names(ctx context.Context) (names []string) {
 	for _, c := range p.all() {
 		if _, err := c.of.Plan(ctx, nil); err == nil {
+			names = append(names, c.of.Names...)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Of are the names that the script of a call can start, sorted, without those of a kind.
+func (p *Programs) Of(call *skill.Call, without skill.Kind) (names []string) {
+	if p == nil || !call.Script {
+		return nil
+	}
+	for _, c := range p.all() {
+		there := slices.ContainsFunc(call.Plan.Programs, func(of skill.Program) bool { return of.Kind == c.of.Kind })
+		if there && c.of.Kind != without {
 			names = append(names, c.of.Names...)
 		}
 	}
@@ -175,7 +190,7 @@ func (c *Calls) command(call *skill.Call, of *skill.Program, view *View, t *tape
 			return nil, guestfs.EAGAIN // it is being compiled
 		}
 	}
-	start, err := c.of.Command(of)
+	start, err := c.of.Command(call, of)
 	if err != nil {
 		return nil, guestfs.EIO
 	}

@@ -13,8 +13,10 @@ mod curl;
 mod date;
 mod diff;
 mod files;
+mod host;
 mod http;
 mod process;
+mod programs;
 
 use bashkit::{Bash, ExecOptions, ExecutionLimits, MemoryLimits, PosixFs, SessionLimits};
 use std::io::{Read, Write};
@@ -58,11 +60,12 @@ fn main() {
         .hostname("sandbox")
         .cwd(cwd);
     let process = std::env::var_os("OPENSKILL_PROCESS").is_some();
-    for (name, value) in std::env::vars().filter(|_| !process) {
+    for (name, value) in std::env::vars().filter(|(name, _)| !process && name != programs::NAMES) {
         builder = builder.env(name, value);
     }
-    // A name that is none of these, no function and no script is "command not found", 127:
-    // here a resolver goes that starts other programs.
+    for name in std::env::var(programs::NAMES).unwrap_or_default().split_whitespace() {
+        builder = builder.command(name, programs::Program);
+    }
     let mut bash = commands::add(builder).build();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime of one thread");
 
