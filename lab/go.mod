@@ -39,6 +39,7 @@ require (
 	github.com/oasdiff/yaml3 v0.0.14 // indirect
 	github.com/rs/cors v1.11.1 // indirect
 	github.com/zitadel/schema v1.3.2 // indirect
+	mvdan.cc/sh/v3 v3.14.1 // indirect
 )
 
 require (

@@ -15,7 +15,6 @@ import (
 	"openskill/host/packages"
 	"openskill/host/pysource"
 	"openskill/host/pysource/preflight"
-	"openskill/plugins/javascript"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -68,7 +67,7 @@ code is 1 if a script cannot run.`,
 			folders = append(folders, agentFolders(name)...)
 		}
 		err := a.withPython(flags, func(store *runtimes.Store, runner skill.Runner, state string) error {
-			o, err := preflightOptions(cmd.Context(), store, runner, state)
+			o, err := preflightOptions(store, runner, state)
 			if err != nil {
 				return err
 			}
@@ -130,16 +129,13 @@ func (a *cli) withPython(flags *settingsFlags, use func(store *runtimes.Store, r
 }
 
 // preflightOptions knows the modules of the runtimes, installed or not.
-func preflightOptions(ctx context.Context, store *runtimes.Store, runner skill.Runner, state string) (*preflight.Options, error) {
-	homes, err := app.PreflightModules(store)
+func preflightOptions(store *runtimes.Store, runner skill.Runner, state string) (*preflight.Options, error) {
+	o, err := app.PreflightOptions(store)
 	if err != nil {
 		return nil, hostFailed(err)
 	}
-	return &preflight.Options{
-		Python: pysource.New(pysource.Options{Runner: runner, Dir: app.AnalysisDir(state)}),
-		Tenant: skill.Local().Tenant, Modules: homes, Node: javascript.HasNode(),
-		Commands: app.PreflightCommands(ctx, state),
-	}, nil
+	o.Python, o.Tenant = pysource.New(pysource.Options{Runner: runner, Dir: app.AnalysisDir(state)}), skill.Local().Tenant
+	return o, nil
 }
 
 // withPackages has the packages that a folder was given count as there. It lists them, too.

@@ -11,7 +11,6 @@ import (
 	"openskill/host/manifest"
 	"openskill/host/pysource/preflight"
 	"openskill/host/store"
-	"openskill/plugins/javascript"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -106,18 +105,18 @@ func (a Allowing) Revoke(ctx context.Context, p skill.Principal, name string) er
 
 // preflight looks at the scripts of a folder.
 func (h *Host) preflight(ctx context.Context, folder, tenant string) (*preflight.Report, error) {
-	homes, err := PreflightModules(runtimes.New(h.settings.StateDir))
+	o, err := PreflightOptions(runtimes.New(h.settings.StateDir))
 	if err != nil {
 		return nil, err
 	}
-	analyzer, err := h.analyzer()
-	if err != nil {
+	if o.Python, err = h.analyzer(); err != nil {
 		return nil, err
 	}
+	o.Tenant = tenant
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil, changed(err)
 	}
 	defer root.Close()
-	return preflight.Check(ctx, root, &preflight.Options{Python: analyzer, Tenant: tenant, Modules: homes, Node: javascript.HasNode()})
+	return preflight.Check(ctx, root, o)
 }

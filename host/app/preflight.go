@@ -15,6 +15,7 @@ import (
 	"openskill/plugins/all"
 	"openskill/plugins/javascript"
 	"openskill/plugins/python/runtimes"
+	"openskill/plugins/shell"
 	"openskill/sdk/skill"
 )
 
@@ -37,25 +38,31 @@ func newAhead(h *Host, d state) *ahead {
 }
 
 func (a *ahead) make(d state) (*preflight.Options, error) {
-	homes, err := PreflightModules(runtimes.New(d.root))
+	o, err := PreflightOptions(runtimes.New(d.root))
 	if err != nil {
 		return nil, err
 	}
-	analyzer, err := a.host.analyzer()
-	if err != nil {
-		return nil, err
-	}
-	return &preflight.Options{Python: analyzer, Modules: homes, Node: javascript.HasNode(), Commands: PreflightCommands(context.Background(), d.root)}, nil
+	o.Python, err = a.host.analyzer()
+	return o, err
 }
 
-// PreflightCommands reports whether a program is there that scripts can start.
-func PreflightCommands(ctx context.Context, stateDir string) func(name string) bool {
-	names := all.Programs(ctx, stateDir)
+// PreflightOptions are those of this program: the modules, programs and commands of the runtimes,
+// installed or not. Python and Tenant are the caller's.
+func PreflightOptions(store *runtimes.Store) (*preflight.Options, error) {
+	homes, err := preflightModules(store)
+	if err != nil {
+		return nil, err
+	}
+	return &preflight.Options{Modules: homes, Node: javascript.HasNode(), Commands: among(all.Programs()), Builtins: among(shell.Builtins())}, nil
+}
+
+// among reports whether a name is in a sorted list.
+func among(names []string) func(name string) bool {
 	return func(name string) bool { _, ok := slices.BinarySearch(names, name); return ok }
 }
 
-// PreflightModules says in which runtime a module of Python is.
-func PreflightModules(store *runtimes.Store) (func(name string) (preflight.Home, bool), error) {
+// preflightModules says in which runtime a module of Python is.
+func preflightModules(store *runtimes.Store) (func(name string) (preflight.Home, bool), error) {
 	homes := map[string]preflight.Home{}
 	for _, name := range []string{"slim", "scientific"} { // the smaller one first
 		library, packages, err := store.Modules(name)

@@ -48,14 +48,14 @@ func Outside(o Options) []skill.Runner {
 // those of a worker process.
 func Sandboxed(o Options) []skill.Runner { return sandboxed(o, &sandbox.Programs{}) }
 
-// Programs are the names of the programs that scripts in the sandbox can start, sorted: those
-// whose runtimes are installed in the state folder.
-func Programs(ctx context.Context, stateDir string) []string {
+// Programs are the names of the programs that scripts in the sandbox can start, sorted, whether
+// or not their runtimes are installed.
+func Programs() []string {
 	programs := &sandbox.Programs{}
-	for _, r := range sandboxed(Options{StateDir: stateDir}, programs) {
+	for _, r := range sandboxed(Options{}, programs) {
 		defer r.Close()
 	}
-	return programs.Names(ctx)
+	return programs.Names()
 }
 
 func sandboxed(o Options, programs *sandbox.Programs) []skill.Runner {

@@ -95,12 +95,3 @@ func native(t *testing.T, name string, text []byte) []byte {
 	fmt.Fprintf(&out, "exit %d\n", cmd.ProcessState.ExitCode())
 	return out.Bytes()
 }
-
-// Each name by which processes start the shell is a command of it.
-func TestCommandsAreThere(t *testing.T) {
-	r := running(t, Options{})
-	reply := do(t, r, script(t, `for c in "$@"; do type "$c" >/dev/null 2>&1 || [ "$c" = sh ] || [ "$c" = bash ] || echo "$c"; done`, commands...))
-	if reply.Code != "" || reply.ExitCode != 0 || len(reply.Stdout) != 0 {
-		t.Errorf("%s %d, missing:\n%s%s", reply.Code, reply.ExitCode, reply.Stdout, reply.Stderr)
-	}
-}

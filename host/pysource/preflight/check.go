@@ -31,18 +31,18 @@ type Home struct {
 
 // Options of [Check]. Python and Modules are needed.
 type Options struct {
-	Python  Analyzer
-	Tenant  string                         // for whom the analyzer runs
-	Modules func(name string) (Home, bool) // a top-level module of the runtimes
-	Default string                         // the runtime of scripts that need no package; "" is "slim"
-	Large   map[string]bool                // runtimes that a skill gets only for what it requires; nil: "scientific"
-	Files   int                            // looked at, at most; 0: 2,000
-	Bytes   int64                          // of one script that is read, at most; 0: 1 MiB
-	Total   int64                          // of all scripts together, at most; 0: 32 MiB
-	Node    bool                           // scripts written for Node run
-	NPM     map[string]bool                // packages of npm that the folder's scripts were given
-	// Commands reports whether scripts can start a program of a name; nil: none.
-	Commands func(name string) bool
+	Python   Analyzer
+	Tenant   string                          // for whom the analyzer runs
+	Modules  func(name string) (Home, bool)  // a top-level module of the runtimes
+	Default  string                          // the runtime of scripts that need no package; "" is "slim"
+	Large    map[string]bool                 // runtimes that a skill gets only for what it requires; nil: "scientific"
+	Files    int                             // looked at, at most; 0: 2,000
+	Bytes    int64                           // of one script that is read, at most; 0: 1 MiB
+	Total    int64                           // of all scripts together, at most; 0: 32 MiB
+	Node     bool                            // scripts written for Node run
+	Commands func(name string) bool          // a program that scripts can start; nil: none
+	NPM      map[string]bool                 // packages of npm that the folder's scripts were given
+	Builtins func(name string) bool          // a command that the shell has beside those; nil: none
 	Scripts  func(name string) (script bool) // which files of a language are scripts; nil: all but tests
 }
 
@@ -114,6 +114,7 @@ type check struct {
 	report Report
 	python map[string]*source
 	tops   map[string][]string // see index; nil: not made yet
+	bases  map[string]string   // see fileOf; nil: not made yet
 	steps  int                 // see maxSteps
 	worst  map[string]Severity // of the findings of a file, by its name as it is
 }
@@ -181,6 +182,9 @@ func isTest(name string) bool {
 func (c *check) script(ctx context.Context, name string) error {
 	ext := strings.ToLower(path.Ext(name))
 	language, known := languages[ext]
+	if ext == "" {
+		language, known = c.interpreter(name)
+	}
 	if !known {
 		return nil
 	}
@@ -200,11 +204,13 @@ func (c *check) script(ctx context.Context, name string) error {
 			return err
 		}
 	case "javascript":
-		if err := c.javaScript(name, &s); err != nil {
+		if err := c.javaScript(ctx, name, &s); err != nil {
 			return err
 		}
 	case "shell":
-		s.Runtime = "shell"
+		if err := c.shellScript(ctx, name, &s); err != nil {
+			return err
+		}
 	default:
 		c.find(name, 0, CannotRun, KindLanguage, "the sandbox has no interpreter for "+language.title, language.instead)
 	}

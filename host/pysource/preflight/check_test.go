@@ -137,14 +137,14 @@ func TestPython(t *testing.T) {
 		{
 			name: "a package that is nowhere", text: "import requests\nimport cv2\nimport frobnicate.sub\n", verdict: preflight.CannotRun, runtime: "slim",
 			want: []string{
-				"s.py:1: cannot run: import requests: no runtime has the package requests; unpack its wheel",
-				"s.py:2: cannot run: import cv2: no runtime has the package opencv-python; use PIL",
+				"s.py:1: runs: import requests needs the package requests, in pure Python; the operator adds it: openskill packages add FOLDER python:requests",
+				"s.py:2: cannot run: import cv2: the package opencv-python needs native code, which the sandbox cannot load; use PIL",
 				"s.py:3: cannot run: import frobnicate.sub: no runtime has the package frobnicate",
 			},
 		},
 		{
-			name: "a package that it can do without", text: "try:\n    import requests\nexcept ImportError:\n    import urllib.request\nrequests.get('x')\n", verdict: preflight.MayDiffer, runtime: "slim",
-			want: []string{"s.py:2: may differ: import requests: no runtime has the package requests; the script catches that"},
+			name: "a package that it can do without", text: "try:\n    import torch\nexcept ImportError:\n    import urllib.request\ntorch.get('x')\n", verdict: preflight.MayDiffer, runtime: "slim",
+			want: []string{"s.py:2: may differ: import torch: the package torch needs native code, which the sandbox cannot load; the script catches that"},
 		},
 		{name: "for type checkers alone", text: "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pydantic\n", verdict: preflight.Runs, runtime: "slim"},
 		{
@@ -161,7 +161,7 @@ func TestPython(t *testing.T) {
 		},
 		{
 			name: "other programs", text: "import subprocess as sp, os\nfrom subprocess import check_output as co\nsp.run(['git'])\nco('ls')\nos.system('ls')\ntry:\n    pass\nexcept sp.CalledProcessError:\n    pass\nos.fork()\n", verdict: preflight.CannotRun, runtime: "slim",
-			want: []string{"s.py:3: may differ: subprocess.run starts another program", "s.py:4: may differ: subprocess.check_output starts", "s.py:5: may differ: os.system starts", "s.py:10: cannot run: os.fork is not there"},
+			want: []string{"s.py:3: cannot run: git is not there: command not found (127)", "s.py:10: cannot run: os.fork is not there"},
 		},
 		{name: "a module that starts programs, imported alone", text: "import subprocess, threading, socket, multiprocessing, signal\n", verdict: preflight.Runs, runtime: "slim"},
 		{
@@ -170,7 +170,7 @@ func TestPython(t *testing.T) {
 		},
 		{
 			name: "sockets", text: "import socket, urllib.request\nfrom urllib.parse import quote\nurllib.request.urlopen('http://x')\nsocket.create_connection(('x', 1))\nquote('x')\nsocket.create_server(('x', 1))\n", verdict: preflight.CannotRun, runtime: "slim",
-			want: []string{"s.py:3: may differ: urllib.request.urlopen sends HTTP requests", "s.py:4: may differ: socket.create_connection: sockets carry HTTP", "s.py:6: cannot run: socket.create_server is not HTTP"},
+			want: []string{"s.py:3: runs: urllib.request.urlopen sends HTTP requests", "s.py:4: may differ: socket.create_connection: sockets carry HTTP", "s.py:6: cannot run: socket.create_server is not HTTP"},
 		},
 		{
 			name: "compiled code", text: "import ctypes\nctypes.CDLL('libc.so.6')\nctypes.c_int(1)\n", verdict: preflight.CannotRun, runtime: "slim",
@@ -192,8 +192,8 @@ func TestPython(t *testing.T) {
 			want: []string{"s.py:2: runs: it reads standard input"},
 		},
 		{
-			name: "the environment, told once", text: "import os\nos.environ['A']\nos.getenv('B')\n", verdict: preflight.MayDiffer, runtime: "slim",
-			want: []string{"s.py:2: may differ: it reads environment variables"},
+			name: "the environment, told once", text: "import os\nos.environ['A']\nos.getenv('B')\n", verdict: preflight.Runs, runtime: "slim",
+			want: []string{"s.py:2: runs: it reads environment variables"},
 		},
 		{
 			name: "not Python", text: "print 'x'\n", verdict: preflight.CannotRun, runtime: "slim",
@@ -254,7 +254,7 @@ func TestOwnModules(t *testing.T) {
 		"scripts/helper.py:1: runs: import pandas needs the scientific runtime",
 		"scripts/json.py:1: cannot run: import frobnicate",
 		"scripts/lib/deep.py:2: cannot run: there is no module .missing in the folder",
-		"scripts/lib/deeper.py:2: may differ: subprocess.run",
+		"scripts/lib/deeper.py:2: cannot run: x is not there",
 	}
 	found := seen(r)
 	if len(found) != len(want) {
@@ -296,12 +296,12 @@ func TestOtherLanguages(t *testing.T) {
 	}
 	want := []string{
 		"a.zsh: cannot run: the sandbox has no interpreter for zsh scripts; write it in Python or JavaScript",
-		"bad.mjs:2: cannot run: package left-pad is not in the skill",
+		"bad.mjs:2: runs: package left-pad is not in the skill",
 		"bad.mjs:3: cannot run: ./lib/none: there is no such file",
 		"bad.mjs:4: cannot run: Node's module cluster does nothing",
-		"bad.mjs:5: may differ: fetch makes the requests that the skill was granted",
+		"bad.mjs:5: runs: fetch makes the requests that the skill was granted",
 		"bad.mjs:7: cannot run: new Worker is not there",
-		"bad.mjs:8: may differ: https makes the requests",
+		"bad.mjs:8: runs: https makes the requests",
 		"c.cs: cannot run", "d.rb: cannot run", "e.R: cannot run",
 		"fast.so: may differ: it is native code",
 	}

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"context"
 	"path"
 	"regexp"
 	"strings"
@@ -24,7 +25,7 @@ var javaScripts = sync.OnceValue(func() *struct{ imports, requires, globals, set
 
 // javaScript looks at the lines of a script: it is no parser, so what stands in a
 // text or in a comment of several lines counts as well.
-func (c *check) javaScript(name string, s *Script) error {
+func (c *check) javaScript(ctx context.Context, name string, s *Script) error {
 	text, err := c.content(name)
 	if err != nil || text == nil {
 		return err
@@ -43,7 +44,7 @@ func (c *check) javaScript(name string, s *Script) error {
 			continue
 		}
 		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "//") || strings.HasPrefix(line, "*") {
+		if strings.HasPrefix(line, "//") || strings.HasPrefix(line, "*") || strings.HasPrefix(line, "import type ") {
 			continue
 		}
 		for _, m := range find.imports.FindAllStringSubmatch(line, 20) {
@@ -70,7 +71,22 @@ func (c *check) javaScript(name string, s *Script) error {
 			}
 		}
 	}
-	return nil
+	return c.jsNeeds(ctx, name, string(text), told["fetch"] || jsConnects(string(text)))
+}
+
+// jsConnects reports whether a script imports what makes requests: a module of Node, or a package.
+func jsConnects(text string) bool {
+	find := javaScripts()
+	for _, m := range append(find.imports.FindAllStringSubmatch(text, 100), find.requires.FindAllStringSubmatch(text, 100)...) {
+		for _, module := range m[1:] {
+			kind, node := nodeModules[strings.TrimPrefix(module, "node:")]
+			_, missing := missingModules[strings.TrimPrefix(module, "node:")]
+			if module != "" && (kind == KindNetwork || !node && !missing && !strings.HasPrefix(module, ".")) {
+				return true
+			}
+		}
+	}
+	return strings.Contains(text, "fetch(")
 }
 
 // importsNode reports whether a script imports a module of Node.
@@ -147,7 +163,7 @@ func (c *check) jsModule(name string, line int, module string, s *Script) {
 			return
 		}
 		if !c.jsPackage(path.Dir(name), module) {
-			c.find(name, line, CannotRun, KindImport, "package "+module+" is not in the skill's folder", "install it into node_modules of the folder, or bundle it into the script")
+			c.npmPackage(name, line, module)
 		}
 	}
 }
@@ -182,5 +198,5 @@ func (c *check) jsPackage(dir, module string) bool {
 }
 
 func (c *check) jsRequests(name string, line int, what string) {
-	c.find(name, line, MayDiffer, KindNetwork, what+" makes the requests that the skill was granted, and no others", "the operator grants hosts; without a grant each request fails")
+	c.find(name, line, Runs, KindNetwork, what+" makes the requests that the skill was granted, and no others", "the operator grants hosts; without a grant each request fails")
 }

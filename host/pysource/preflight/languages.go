@@ -1,5 +1,12 @@
 package preflight
 
+import (
+	"io"
+	"path"
+	"slices"
+	"strings"
+)
+
 // language is what the ending of a file's name says of it.
 type language struct {
 	name, title string
@@ -41,4 +48,41 @@ var languages = map[string]language{
 	".dll":   {native: true},
 	".dylib": {native: true},
 	".node":  {native: true},
+}
+
+// firstLines are what the first line of a script can name, beside shells and versions of Python.
+var firstLines = map[string]string{
+	"node": ".js", "nodejs": ".js", "tsx": ".ts", "ts-node": ".ts", "sh": ".sh", "bash": ".sh", "dash": ".sh", "ash": ".sh", "zsh": ".zsh", "fish": ".fish",
+	"ruby": ".rb", "perl": ".pl", "php": ".php", "lua": ".lua", "Rscript": ".r", "pwsh": ".ps1", "python": ".py",
+}
+
+// interpreter gives the language of a file whose name has no ending, by its first line: #! and a
+// path, as Linux reads it.
+func (c *check) interpreter(name string) (language, bool) {
+	if c.files[name] < 4 {
+		return language{}, false
+	}
+	f, err := c.root.Open(name)
+	if err != nil {
+		return language{}, false
+	}
+	defer f.Close()
+	head := make([]byte, 256)
+	n, _ := io.ReadFull(f, head)
+	line, _, _ := strings.Cut(string(head[:n]), "\n")
+	rest, ok := strings.CutPrefix(line, "#!")
+	if !ok {
+		return language{}, false
+	}
+	words := strings.Fields(rest)
+	words = slices.DeleteFunc(words, func(w string) bool { return path.Base(w) == "env" || strings.HasPrefix(w, "-") })
+	if len(words) == 0 {
+		return language{}, false
+	}
+	ending, ok := firstLines[strings.TrimRight(path.Base(words[0]), "0123456789.")]
+	if !ok {
+		return language{name: "other", title: "scripts of " + words[0], instead: insteadRewrite}, true
+	}
+	l, ok := languages[ending]
+	return l, ok
 }

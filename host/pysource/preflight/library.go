@@ -64,39 +64,28 @@ var knownPrivate = map[string]bool{"_collections_abc": true, "_thread": true, "_
 
 // packageOf has modules that are not called as their package is.
 var packageOf = map[string]string{
-	"cv2": "opencv-python", "dotenv": "python-dotenv", "docx": "python-docx", "pptx": "python-pptx",
-	"fitz": "pymupdf", "Crypto": "pycryptodome", "jwt": "pyjwt", "git": "gitpython", "github": "pygithub",
-	"googleapiclient": "google-api-python-client", "google": "google-cloud", "OpenSSL": "pyopenssl",
-	"serial": "pyserial", "usb": "pyusb", "magic": "python-magic", "slugify": "python-slugify",
-	"frontmatter": "python-frontmatter", "markdown": "markdown", "jose": "python-jose", "ldap": "python-ldap",
-	"psycopg2": "psycopg2", "MySQLdb": "mysqlclient", "zmq": "pyzmq", "gi": "pygobject", "wx": "wxpython",
-	"telegram": "python-telegram-bot", "discord": "discord.py", "nacl": "pynacl", "Levenshtein": "levenshtein",
-	"skimage": "scikit-image", "pytesseract": "pytesseract", "speech_recognition": "speechrecognition",
-	"win32com": "pywin32", "win32api": "pywin32", "win32con": "pywin32", "pkg_resources": "setuptools",
-	"tree_sitter": "tree-sitter", "sentence_transformers": "sentence-transformers", "rest_framework": "djangorestframework",
-	"snowflake": "snowflake-connector-python", "notion_client": "notion-client", "slack_sdk": "slack-sdk",
-	"playwright": "playwright", "selenium": "selenium", "faiss": "faiss-cpu", "youtube_transcript_api": "youtube-transcript-api",
+	"pptx": "python-pptx", "Crypto": "pycryptodome", "github": "pygithub", "OpenSSL": "pyopenssl",
+	"usb": "pyusb", "magic": "python-magic", "jose": "python-jose", "ldap": "python-ldap",
+	"MySQLdb": "mysqlclient", "zmq": "pyzmq", "gi": "pygobject", "wx": "wxpython",
+	"telegram": "python-telegram-bot", "Levenshtein": "levenshtein", "skimage": "scikit-image",
+	"pytesseract": "pytesseract", "speech_recognition": "speechrecognition", "win32api": "pywin32",
+	"win32con": "pywin32", "pkg_resources": "setuptools", "tree_sitter": "tree-sitter",
+	"rest_framework": "djangorestframework", "snowflake": "snowflake-connector-python", "faiss": "faiss-cpu",
 }
 
-const (
-	noNetwork = "scripts have HTTP requests alone: fetch it outside and give it as an argument or on standard input"
-	beside    = "unpack its wheel in pure Python beside the script; its requests need granted addresses"
-)
+const noNetwork = "scripts have HTTP requests alone: fetch it outside and give it as an argument or on standard input"
 
 // insteadOf says what to do in the place of common packages.
 var insteadOf = map[string]string{
-	"requests": beside, "httpx": beside, "aiohttp": beside, "urllib3": beside, "websockets": noNetwork,
-	"websocket": noNetwork, "boto3": noNetwork, "botocore": noNetwork, "openai": noNetwork, "anthropic": noNetwork,
-	"google": noNetwork, "googleapiclient": noNetwork, "paramiko": noNetwork, "psycopg2": noNetwork, "pymongo": noNetwork,
-	"redis": noNetwork, "slack_sdk": noNetwork, "playwright": noNetwork, "selenium": noNetwork, "github": noNetwork,
-	"click": "use argparse", "typer": "use argparse", "fire": "use argparse", "docopt": "use argparse",
-	"rich": "print plain text, or tables with tabulate", "colorama": "print plain text", "termcolor": "print plain text",
-	"toml": "read with tomllib, write with tomli_w", "tomli": "use tomllib", "ujson": "use json", "orjson": "use json", "simplejson": "use json",
-	"dotenv": "take values as arguments", "pydantic": "use dataclasses", "marshmallow": "use dataclasses",
-	"pytz": "use zoneinfo", "tzlocal": "use zoneinfo", "arrow": "use datetime and dateutil", "pendulum": "use datetime and dateutil",
-	"PyPDF2": "use pypdf", "pdfplumber": "use pypdf", "fitz": "use pypdf", "docx": "read the XML of the file with zipfile and xml.etree",
-	"pptx": "read the XML of the file with zipfile and xml.etree", "chardet": "use charset_normalizer", "psutil": "leave it out: there are no other processes",
-	"pytest": "run tests outside", "frontmatter": "split the text at --- and read it with yaml", "ruamel": "use yaml",
-	"cv2": "use PIL or skimage of the scientific runtime", "numba": "use numpy", "torch": "use numpy or sklearn", "tensorflow": "use numpy or sklearn",
-	"plotly": "use matplotlib", "polars": "use pandas", "duckdb": "use sqlite3 or pandas",
+	"openai": noNetwork, "anthropic": noNetwork, "google": noNetwork, "googleapiclient": noNetwork,
+	"paramiko": noNetwork, "psycopg2": noNetwork, "pymongo": noNetwork, "playwright": noNetwork,
+	"selenium": noNetwork, "github": noNetwork, "ujson": "use json", "orjson": "use json",
+	"pydantic": "use dataclasses", "marshmallow": "use dataclasses", "pendulum": "use datetime and dateutil",
+	"pdfplumber": "use pypdf", "fitz": "use pypdf",
+	"docx":   "read the XML of the file with zipfile and xml.etree",
+	"pptx":   "read the XML of the file with zipfile and xml.etree",
+	"psutil": "leave it out: there are no other processes", "pytest": "run tests outside",
+	"cv2": "use PIL or skimage of the scientific runtime", "numba": "use numpy", "torch": "use numpy or sklearn",
+	"tensorflow": "use numpy or sklearn", "plotly": "use matplotlib", "polars": "use pandas",
+	"duckdb": "use sqlite3 or pandas",
 }

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"context"
 	"path"
 	"regexp"
 	"slices"
@@ -113,39 +114,65 @@ func (c *check) address(file string, line int, text, methods string) {
 var connecting = map[string]bool{"urllib": true, "http": true, "socket": true, "ssl": true, "xmlrpc": true, "asyncio": true}
 
 // pythonNeeds notes what a program in Python needs.
-func (c *check) pythonNeeds(file string, m *pysource.Module) {
+func (c *check) pythonNeeds(ctx context.Context, file string, m *pysource.Module) error {
 	connects := false
 	for i := range m.Imports {
 		im := &m.Imports[i]
 		if top, _, _ := strings.Cut(im.Module, "."); im.Level == 0 && !im.TypeChecking {
-			home, known := c.o.Modules(top)
-			connects = connects || connecting[top] || !known && len(c.index()[top]) == 0 && missingLibrary[top] == (why{}) || home.Package != "" && top == "requests"
+			_, known := c.o.Modules(top)
+			connects = connects || connecting[top] || !known && len(c.index()[top]) == 0 && missingLibrary[top] == (why{})
 		}
 	}
 	for i := range m.Variables {
 		c.variable(file, m.Variables[i].Line, m.Variables[i].Name)
 	}
+	methods := m.Methods
 	for i := range m.Programs {
 		p := &m.Programs[i]
-		if name := programOf(p); name != "" {
-			c.need(&c.report.Needs.Commands, Need{Name: name, File: file, Line: p.Line, Have: c.has(name)})
-			connects = connects || name == "curl" || name == "wget"
+		if p.Look {
+			continue
+		}
+		r := c.started(file, p)
+		if r == nil {
+			continue
+		}
+		connects = connects || r.connects
+		methods = append(methods, r.methods...)
+		if err := c.shellUses(ctx, file, r, nil, nil); err != nil {
+			return err
 		}
 	}
 	if connects {
 		for i := range m.Addresses {
-			c.address(file, m.Addresses[i].Line, m.Addresses[i].Text, strings.Join(m.Methods, ","))
+			c.address(file, m.Addresses[i].Line, m.Addresses[i].Text, strings.Join(methods, ","))
 		}
 	}
+	return nil
 }
 
-// programOf gives the name of a program that is started; "" where it is computed, where the
-// shell reads the command, and where it is a file of the folder.
-func programOf(p *pysource.Program) string {
-	if len(p.Words) == 0 || p.Shell {
-		return ""
+// started reads the command of a program in Python; nil where it is noted that it cannot be read.
+func (c *check) started(file string, p *pysource.Program) *shellText {
+	if p.Shell && len(p.Words) > 0 && !strings.HasPrefix(p.Words[0], pysource.Unknown) {
+		r, err := readShell(p.Words[0], p.Line)
+		if err != nil {
+			c.find(file, p.Line, MayDiffer, KindProcess, p.By+" starts a command that cannot be read here", "")
+			return nil
+		}
+		return r
 	}
-	return commandName(p.Words[0])
+	if len(p.Words) > 2 && strings.HasPrefix(p.Words[0], "python") && p.Words[1] == "-m" {
+		if w, ok := missingLibrary[p.Words[2]]; ok {
+			c.find(file, p.Line, CannotRun, w.kind, "python3 -m "+p.Words[2]+": "+w.what, w.instead)
+			return nil
+		}
+	}
+	r := newShellReader(p.Line)
+	if len(p.Words) == 0 {
+		r.note("", p.Line)
+	} else {
+		r.call(p.Words, p.Line)
+	}
+	return &r.shellText
 }
 
 var programName = regexp.MustCompile(`^[A-Za-z0-9_.+@\[-][A-Za-z0-9_.+@\[-]{0,63}$`)

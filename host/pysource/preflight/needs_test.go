@@ -50,7 +50,7 @@ func TestNeedsOfPython(t *testing.T) {
 		},
 		{
 			name: "programs", text: "import asyncio, os, shutil, subprocess as sp, sys\ncmd = ['rg', '-l']\nsp.run(cmd + sys.argv)\nsp.call('ls')\nsp.run(sys.argv[1:])\nBIN = shutil.which('gog') or 'gog'\ndef run(cmd): return sp.check_output(cmd)\nrun(['jq', '.'])\nrun([BIN, 'x'])\ndef git(*args): run(['git', *args])\ngit('log')\nsp.run([sys.executable, 'x.py'])\nsp.run(['/usr/bin/curl', 'x'])\nasyncio.create_subprocess_exec('node', 'x.js')\nrun('convert a b'.split())\nsp.run(['./own.sh'])\n",
-			commands: "s.py:3 rg; s.py:4 ls have; s.py:6 gog; s.py:8 jq have; s.py:10 git; s.py:15 convert; s.py:12 python3 have; s.py:13 curl have; s.py:14 node",
+			commands: "s.py:3 rg; s.py:4 ls have; s.py:8 jq have; s.py:9 gog; s.py:10 git; s.py:15 convert; s.py:12 python3 have; s.py:13 curl have; s.py:14 node",
 		},
 		{name: "packages", text: "import requests\ntry:\n    import dotenv\nexcept ImportError: pass\nimport playwright.sync_api\nimport yaml\nimport frobnicate\n", packages: "s.py:1 requests; s.py:3 python-dotenv; s.py:5 playwright native"},
 		{name: "a module of its own", text: "import lib.typer\nimport typer\n"},

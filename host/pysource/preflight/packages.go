@@ -2,8 +2,11 @@ package preflight
 
 import (
 	_ "embed"
+	"fmt"
 	"strings"
 	"sync"
+
+	"openskill/host/pysource"
 )
 
 //go:embed packages.txt
@@ -26,10 +29,58 @@ var packages = sync.OnceValue(func() map[string]indexed {
 	return all
 })
 
-// packageNeed notes a package that a program in Python imports. Of one that the table has not
-// nothing is known; its module may be another file of the skill.
-func (c *check) packageNeed(file string, line int, module string) {
-	if p, ok := packages()[module]; ok {
-		c.need(&c.report.Needs.Packages, Need{Name: p.name, File: file, Line: line, Ecosystem: "python", Native: p.native})
+// indexed notes a package that a program in Python imports. Of one that the table has not
+// nothing is known: its module may be a file that the skill expects elsewhere.
+func (c *check) indexed(file string, im *pysource.Import, top string) bool {
+	p, ok := packages()[top]
+	if !ok {
+		return false
+	}
+	c.need(&c.report.Needs.Packages, Need{Name: p.name, File: file, Line: im.Line, Ecosystem: "python", Native: p.native})
+	if p.native {
+		instead := "do it with the standard library or with a package that is there (openskill runtime list --modules scientific)"
+		if better, ok := insteadOf[top]; ok {
+			instead = better
+		}
+		c.find(file, im.Line, hardness(im), KindNative, fmt.Sprintf("import %s: the package %s needs native code, which the sandbox cannot load", im.Module, p.name), softened(im, instead))
+		return true
+	}
+	c.find(file, im.Line, Runs, KindImport, fmt.Sprintf("import %s needs the package %s, in pure Python", im.Module, p.name), fmt.Sprintf("the operator adds it: openskill packages add FOLDER python:%s", p.name))
+	return true
+}
+
+//go:embed npm.txt
+var npmText string
+
+// npmMissing says why the sandbox cannot run a package of npm: native or sockets.
+var npmMissing = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(npmText) {
+		if f := strings.Fields(line); len(f) == 2 {
+			all[f[0]] = f[1]
+		}
+	}
+	return all
+})
+
+// npmPackage notes a package of npm that is not in the folder.
+func (c *check) npmPackage(file string, line int, module string) {
+	parts := strings.SplitN(module, "/", 3)
+	name, scope := parts[0], ""
+	if strings.HasPrefix(name, "@") && len(parts) > 1 {
+		name, scope = name+"/"+parts[1], name+"/"
+	}
+	why := npmMissing()[name]
+	if why == "" {
+		why = npmMissing()[scope]
+	}
+	c.need(&c.report.Needs.Packages, Need{Name: name, File: file, Line: line, Ecosystem: "npm", Native: why == "native"})
+	switch why {
+	case "native":
+		c.find(file, line, CannotRun, KindNative, "package "+name+" needs native code or a browser, which the sandbox has not", "")
+	case "sockets":
+		c.find(file, line, CannotRun, KindNetwork, "package "+name+" needs sockets: the sandbox has HTTP requests alone", "use fetch")
+	default:
+		c.find(file, line, Runs, KindImport, "package "+name+" is not in the skill's folder", "the operator adds it: openskill packages add FOLDER npm:"+name)
 	}
 }

@@ -99,6 +99,11 @@ func (c *check) sourceOf(ctx context.Context, name string) (*source, error) {
 		return f, nil
 	}
 	f.readable, f.main = true, m.Main
+	return f, c.analyzed(ctx, name, f, m)
+}
+
+// analyzed notes what a program in Python needs.
+func (c *check) analyzed(ctx context.Context, name string, f *source, m *pysource.Module) error {
 	if m.Cut {
 		c.find(name, 0, MayDiffer, KindLimit, "it is too large; not all of it was checked", "")
 	}
@@ -106,9 +111,8 @@ func (c *check) sourceOf(ctx context.Context, name string) (*source, error) {
 		c.imported(name, f, &m.Imports[i])
 	}
 	c.optionals(name, f)
-	c.uses(name, m)
-	c.pythonNeeds(name, m)
-	return f, nil
+	c.uses(name, f, m)
+	return c.pythonNeeds(ctx, name, m)
 }
 
 // imported resolves one import as the interpreter would.
@@ -137,7 +141,7 @@ func (c *check) imported(name string, f *source, im *pysource.Import) {
 		c.lacks(name, im)
 		return
 	}
-	if top == "__future__" || top == "__main__" || strings.HasPrefix(top, "_") && knownPrivate[top] {
+	if top == "__future__" || top == "ssl" || top == "__main__" || strings.HasPrefix(top, "_") && knownPrivate[top] {
 		return
 	}
 	if c.elsewhere(f, im, top) {
@@ -147,7 +151,9 @@ func (c *check) imported(name string, f *source, im *pysource.Import) {
 		c.find(name, im.Line, hardness(im), why.kind, fmt.Sprintf("import %s: %s", im.Module, why.what), softened(im, why.instead))
 		return
 	}
-	c.packageNeed(name, im.Line, top)
+	if c.indexed(name, im, top) {
+		return
+	}
 	pip := top
 	if p, ok := packageOf[top]; ok {
 		pip = p

@@ -16,10 +16,6 @@ type rule struct {
 }
 
 var (
-	programs = &rule{
-		kind: KindProcess, severity: MayDiffer, call: true,
-		what: "%s starts another program: the sandbox has python3, the shell and its commands, and no others", instead: "do it in Python, or give the other program's output as an argument or on standard input",
-	}
 	process = &rule{
 		kind: KindProcess, severity: CannotRun, call: true,
 		what: "%s is not there: the sandbox starts programs by subprocess, os.system and os.popen", instead: "use subprocess.run",
@@ -37,7 +33,7 @@ var (
 		what: "%s needs other processes, and the sandbox has one", instead: "do the work in a loop",
 	}
 	requests = &rule{
-		kind: KindNetwork, severity: MayDiffer, call: true,
+		kind: KindNetwork, severity: Runs, call: true,
 		what: "%s sends HTTP requests, and the sandbox allows only granted addresses", instead: "grant each, as in openskill script … --allow URL",
 	}
 	sockets = &rule{
@@ -65,8 +61,8 @@ var (
 		what: "it reads standard input", instead: "callers give it as input",
 	}
 	environment = &rule{
-		kind: KindEnvironment, severity: MayDiffer, once: true,
-		what: "it reads environment variables; the sandbox has only granted ones", instead: "take values as arguments",
+		kind: KindEnvironment, severity: Runs, once: true,
+		what: "it reads environment variables; the sandbox has only granted ones", instead: "grant each, as in openskill script … --env NAME",
 	}
 	home = &rule{
 		kind: KindFile, severity: MayDiffer, call: true,
@@ -111,9 +107,6 @@ var (
 // rules has the names of what a sandbox lacks. The longest name that is in front of a
 // use counts.
 var rules = map[string]*rule{
-	"subprocess":      programs,
-	"os.system":       programs,
-	"os.popen":        programs,
 	"os.fork":         process,
 	"os.forkpty":      process,
 	"os.execl":        process,
@@ -140,17 +133,11 @@ var rules = map[string]*rule{
 	"asyncio.create_subprocess_exec":             process,
 	"asyncio.create_subprocess_shell":            process,
 
-	// Errors and plain data of these modules are there.
-	"subprocess.CalledProcessError": nil,
-	"subprocess.TimeoutExpired":     nil,
-	"subprocess.SubprocessError":    nil,
-	"subprocess.CompletedProcess":   nil,
-	"subprocess.list2cmdline":       nil,
-	"shutil.which":                  search,
-	"webbrowser.open":               browser,
-	"webbrowser.open_new":           browser,
-	"webbrowser.open_new_tab":       browser,
-	"webbrowser.get":                browser,
+	"shutil.which":            search,
+	"webbrowser.open":         browser,
+	"webbrowser.open_new":     browser,
+	"webbrowser.open_new_tab": browser,
+	"webbrowser.get":          browser,
 
 	"threading.Thread":                               threads,
 	"threading.Timer":                                threads,

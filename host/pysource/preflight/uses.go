@@ -9,7 +9,7 @@ import (
 )
 
 // uses looks at what a script calls, by the names that things were imported as.
-func (c *check) uses(file string, m *pysource.Module) {
+func (c *check) uses(file string, f *source, m *pysource.Module) {
 	soft := map[string]bool{}  // modules whose import may fail: what is done with them may too
 	taken := map[string]bool{} // by from … import, where what is missing was found already
 	for i := range m.Imports {
@@ -33,7 +33,7 @@ func (c *check) uses(file string, m *pysource.Module) {
 		u := &m.Uses[i]
 		c.path(file, u)
 		r, ok := ruleOf(u.Name)
-		if !ok || r.call && !u.Call || r.word != nil && !r.word(second(u)) || r.small && c.o.Large[c.python[file].runtime] {
+		if !ok || r.call && !u.Call || r.word != nil && !r.word(second(u)) || r.small && c.o.Large[f.runtime] {
 			continue
 		}
 		if r == absent && taken[u.Name] {

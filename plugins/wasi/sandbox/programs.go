@@ -75,15 +75,11 @@ func (p *Programs) all() []*Calls {
 	return slices.Collect(maps.Values(p.kinds))
 }
 
-// Names are those that scripts can start, sorted: of programs whose runtimes are installed.
-func (p *Programs) Names(ctx context.Context) (names []string) {
-	for _, c := range p.all() {
-		if _, err := c.of.Plan(ctx, nil); err == nil {
-			names = append(names, c.of.Names...)
-		}
-	}
-	slices.Sort(names)
-	return names
+// Names are those of the programs, sorted, whether or not their runtimes are installed.
+func (p *Programs) Names() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.names))
 }
 
 // Of are the names that the script of a call can start, sorted, without those of a kind.
