@@ -162,7 +162,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.Copy(&plain, unpacked); err != nil { //nolint:gosec // our own
+	if _, err := io.Copy(&plain, unpacked); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Close(); err != nil {

@@ -186,7 +186,9 @@ func sumOf(b []byte) sum {
 
 // differences are those of a run and how it ran natively, a line each.
 func differences(native, sandbox *recorded) (all []string) {
-	differ := func(what string, a, b any) { all = append(all, fmt.Sprintf("%s: natively %v, in the sandbox %v", what, a, b)) }
+	differ := func(what string, a, b any) {
+		all = append(all, fmt.Sprintf("%s: natively %v, in the sandbox %v", what, a, b))
+	}
 	if native.Exit != sandbox.Exit {
 		differ("exit code", native.Exit, sandbox.Exit)
 	}

@@ -97,10 +97,10 @@ func (k *kase) compare(t *testing.T, s *sandbox, folder string, mu *sync.Mutex) 
 		t.Fatal(err)
 	}
 	script := sumOf(text).SHA256
-	var real *outcome
+	var outside *outcome
 	if *update {
-		real = k.natively(t, folder)
-		then := k.recorded(real)
+		outside = k.natively(t, folder)
+		then := k.recorded(outside)
 		if d := differences(then, k.recorded(k.natively(t, folder))); d != nil {
 			t.Fatalf("natively it is not twice the same:\n%s", strings.Join(d, "\n"))
 		}
@@ -123,7 +123,7 @@ func (k *kase) compare(t *testing.T, s *sandbox, folder string, mu *sync.Mutex) 
 	}
 	switch {
 	case len(all) > 0 && k.Differs == "":
-		t.Errorf("%s\n%s", strings.Join(all, "\n"), k.shown(real, o))
+		t.Errorf("%s\n%s", strings.Join(all, "\n"), k.shown(outside, o))
 	case len(all) == 0 && k.Differs != "" && everything():
 		t.Errorf("it runs as natively now: remove its line differs (%s)", k.Differs)
 	}
