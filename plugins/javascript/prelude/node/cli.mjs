@@ -49,8 +49,8 @@ export const started = () => {
   }
   let file;
   if (text === undefined && args.length > 0 && args[0] !== '-') file = path.resolve(cwd, args.shift());
-  else if (args[0] === '-') args.shift();
-  begin({ file, cwd, args, env, options, pid: self.pid });
+  const input = text === undefined && file === undefined && args[0] === '-' ? args.shift() : undefined;
+  begin({ file: file ?? input, cwd, args, env, options, pid: self.pid });
   globalThis.scriptArgs = [file ?? 'node', ...args];
   const require = Module.createRequire(`${cwd}/[eval]`);
   for (const name of required) require(name);
