@@ -3,6 +3,7 @@ package hostile
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"openskill/sdk/skill"
@@ -47,7 +48,7 @@ func Scripts() []Script {
 		{Name: "G07 a pipe that nobody reads", Promise: Ends, Limit: "pipes of 64 KiB, 2 MiB in a run; the deadline", File: "pipe.py", Ends: append([]skill.Code{skill.Trap}, endless...)},
 		{Name: "G08 output of twenty processes at once", Promise: Bounded, Limit: "one limit of output for a run", File: "twenty.py", Ends: append([]skill.Code{skill.OutputLimit}, endless...)},
 		{Name: "G09 arguments and variables of 1 MiB and 3 MiB", Promise: Bounded, Limit: "2 MiB of a process", File: "long.py", Ends: []skill.Code{""}, Prints: "args 1 0\nargs 3 refused\nenv 1 0\nenv 3 refused\n"},
-		{Name: "G10 requests to addresses of clouds and of this machine", Promise: Contained, Limit: grantLimit, File: "local.sh", Ends: []skill.Code{""}, Prints: "refused\nrefused\nrefused\nrefused\nrefused\nrefused\n"},
+		{Name: "G10 requests to addresses of clouds and of this machine", Promise: Contained, Limit: grantLimit, File: "local.sh", Ends: []skill.Code{""}, Prints: strings.Repeat("refused\n", 6)},
 	}
 }
 
