@@ -46,7 +46,7 @@ skill's own, with a SKILL.md, or one of skills.
 The table has a line per script; below it are the findings, one per line: file:line:
 verdict: what; what to do instead. A script
 
-  runs        as far as can be seen: the sandbox has all that it needs
+  runs        as far as can be seen: the sandbox has what it needs, or you can grant it
   may differ  it runs, but its results may differ from those outside
   cannot run  it fails at the named line
 

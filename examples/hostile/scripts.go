@@ -26,6 +26,9 @@ var scriptLimits = skill.Limits{Timeout: 8 * time.Second}
 // ScriptLimits are the limits that each [Script] runs with.
 func ScriptLimits() skill.Limits { return scriptLimits }
 
+// ReadyScript is the name of a script in the language of file that does nothing.
+func ReadyScript(file string) string { return "ready" + filepath.Ext(file) }
+
 // ScriptSkill is the name of the Agent Skill that [PlantScripts] writes.
 const ScriptSkill = "hostile-scripts"
 
@@ -70,6 +73,12 @@ func PlantScripts(dir string) error {
 }
 
 var scriptTexts = map[string]string{
+	"ready.sh": `true
+`,
+	"ready.py": `import subprocess
+subprocess.run(["true"])
+subprocess.run(["python3", "-c", ""])
+`,
 	"bomb.sh": `bash "$0" & bash "$0" & wait
 `,
 	"deep.sh": `bash "$0"

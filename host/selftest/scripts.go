@@ -18,12 +18,15 @@ func (r *run) scripts() []step {
 	return all
 }
 
-// script runs one, with what the run of any script needs ready before.
+// script runs one. A script that does nothing is run before, so that what all scripts of the
+// language need is compiled and started.
 func (r *run) script(ctx context.Context, s *hostile.Script, row *Row) {
 	if r.o.Script == nil {
 		row.Verdict, row.Happened = Skip, "scripts of this host cannot be run from here"
 		return
 	}
+	r.o.Script(ctx, hostileTenant, hostile.ReadyScript(s.File), skill.Limits{Timeout: time.Minute})
+	r.before = r.t.Usage(ctx)
 	limits := hostile.ScriptLimits()
 	was := r.watch.resetMemory()
 	began := r.o.Now()
