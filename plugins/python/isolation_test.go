@@ -390,8 +390,8 @@ fails()
 		want := []string{
 			`["can't have unbuffered text I/O", "binary mode doesn't take an encoding argument", "[Errno 44] No such file or directory: '/none'"] a line`,
 			"", // the line's own end
-			"(['staticmethod', 'staticmethod', 'staticmethod', 'staticmethod', 'method', 'function', 'staticmethod'], False, 2)",
-			"(['builtin_function_or_method', 'builtin_function_or_method', 'builtin_function_or_method', 'builtin_function_or_method', 'method', 'function', 'builtin_function_or_method'], True, 1)",
+			"(['staticmethod', 'staticmethod', 'staticmethod', 'staticmethod', 'method', 'function', 'staticmethod'], False, 3)",
+			"(['builtin_function_or_method', 'builtin_function_or_method', 'builtin_function_or_method', 'builtin_function_or_method', 'method', 'function', 'builtin_function_or_method'], True, 2)",
 			"",
 		}
 		if d := cmp.Diff(want, strings.Split(string(reply.Stdout), "\n")); d != "" {
