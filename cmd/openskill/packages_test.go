@@ -92,7 +92,7 @@ func TestPackagesOfSkills(t *testing.T) {
 			}
 		}
 	}
-	script := []string{"script", "--state", state, folder, "greet.py"}
+	script := []string{"script", "--state", state, "--timeout", "60s", folder, "greet.py"} // on a busy machine
 	contains(run(1, script...), "ModuleNotFoundError")
 	contains(run(0, "packages", "add", "--state", state, folder, "--from", wheels), "+ python:greetings 1.0\n", "+ python:words 2.0\n", "+ python:pyyaml 6.0.3 (of the runtime)", "3 packages")
 	if out := run(0, script...); out != "good day\nGOOD DAY\n" {
