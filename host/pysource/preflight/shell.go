@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,10 @@ func (c *check) shellFile(ctx context.Context, name string, s *Script, known map
 	text, err := c.content(name)
 	if err != nil || text == nil {
 		return err
+	}
+	if at := bytes.Index(text, []byte("\r\n")); at >= 0 {
+		c.find(name, 1+bytes.Count(text[:at], []byte("\n")), CannotRun, KindSyntax, "its lines end in CR and LF, which no shell reads", "remove the CR of each line")
+		return nil
 	}
 	r, err := readShell(string(text), 1)
 	if err != nil {

@@ -57,6 +57,7 @@ func TestShell(t *testing.T) {
 		{name: "no requests", text: "API=https://api.a.test/v1\necho $API\n"},
 		{name: "Python within", text: "python3 - <<'EOF'\nimport torch\nEOF\npython3 -c 'import os\nos.fork()'\n", findings: "s.sh:2: cannot run: import torch: the package torch needs native; s.sh:5: cannot run: os.fork is not there", commands: "s.sh:1 python3 have"},
 		{name: "not for a shell", text: "if then\n", findings: "s.sh:1: cannot run: the shell cannot read it"},
+		{name: "lines of Windows", text: "#!/bin/sh\nif true; then\r\nls\r\nfi\r\n", findings: "s.sh:2: cannot run: its lines end in CR and LF"},
 		{name: "empty", text: ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
