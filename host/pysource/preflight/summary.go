@@ -49,7 +49,7 @@ type Proposal struct {
 }
 
 // quoted is what differs in findings of one sort.
-var quoted = regexp.MustCompile(`\("[^"]*"\)|^[^ ]+ is read, and|^\S*/`)
+var quoted = regexp.MustCompile(`\("[^"]*"\)|^[^ ]+ is read, and|^[^\s("]*/`)
 
 // Summarize sums up the reports of the folders of a collection; most bounds its lists of
 // reasons and proposals.
