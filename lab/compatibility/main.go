@@ -138,7 +138,7 @@ func keep(args []string) ([]collection, error) {
 }
 
 func summary(folder string) (*preflight.Summary, error) {
-	cmd := exec.Command("../bin/openskill", "skills", "check", folder, "--summary", "--json") //nolint:noctx // it ends by itself
+	cmd := exec.Command("../bin/openskill", "skills", "check", folder, "--summary", "--json")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
