@@ -493,7 +493,7 @@ func TestUploadedScript(t *testing.T) {
 		"skill.yaml": manifestOf("up", "1.2.0", manifest), "up.py": "import json\nimport subprocess\nsubprocess.run(['git'])\nimport requests\n",
 	})})
 	said, _ := json.Marshal(a.Report["preflight"])
-	if a.Status != 200 || !strings.Contains(string(said), "subprocess") || !strings.Contains(string(said), "requests") || !strings.Contains(string(said), `"line":3`) {
+	if a.Status != 200 || !strings.Contains(string(said), "git is not there") || !strings.Contains(string(said), "requests") || !strings.Contains(string(said), `"line":3`) {
 		t.Errorf("%s: %s", a.got(), said)
 	}
 
