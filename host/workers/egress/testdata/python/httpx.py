@@ -14,7 +14,7 @@ with httpx.Client(base_url=HTTP) as c:
         print("stream", sum(len(x) for x in r.iter_bytes()))
 for path in ("/slow", "/reset", "/bad-status"):
     try:
-        httpx.get(HTTP + path, timeout=0.2)
+        httpx.get(HTTP + path, timeout=0.2 if path == "/slow" else 5)
     except httpx.HTTPError as e:
         print(path, type(e).__name__)
 try:
@@ -31,7 +31,7 @@ async def main():
             print("stream", sum([len(x) async for x in r.aiter_bytes()]))
         for url in (HTTP + "/slow", "https://example.com/"):
             try:
-                await c.get(url, timeout=0.2)
+                await c.get(url, timeout=0.2 if url.endswith("/slow") else 5)
             except httpx.HTTPError as e:
                 print(type(e).__name__, e)
 
