@@ -20,11 +20,14 @@ type Script struct {
 	Prints  string       // what a successful run must print; "": anything
 }
 
-// The limits of these scripts: each run is longer than its script needs that ends by itself.
-var scriptLimits = skill.Limits{Timeout: 8 * time.Second}
-
-// ScriptLimits are the limits that each [Script] runs with.
-func ScriptLimits() skill.Limits { return scriptLimits }
+// RunLimits are the limits that it runs with: those that end by themselves have time on a busy
+// machine too.
+func (s *Script) RunLimits() skill.Limits {
+	if s.Prints != "" {
+		return skill.Limits{Timeout: 40 * time.Second}
+	}
+	return skill.Limits{Timeout: 8 * time.Second}
+}
 
 // ReadyScript is the name of a script in the language of file that does nothing.
 func ReadyScript(file string) string { return "ready" + filepath.Ext(file) }

@@ -27,7 +27,7 @@ func (r *run) script(ctx context.Context, s *hostile.Script, row *Row) {
 	}
 	r.o.Script(ctx, hostileTenant, hostile.ReadyScript(s.File), skill.Limits{Timeout: time.Minute})
 	r.before = r.t.Usage(ctx)
-	limits := hostile.ScriptLimits()
+	limits := s.RunLimits()
 	was := r.watch.resetMemory()
 	began := r.o.Now()
 	res, reply := r.o.Script(ctx, hostileTenant, s.File, limits)
