@@ -14,7 +14,7 @@ import (
 
 	"openskill/host/agent"
 	"openskill/host/api"
-	"openskill/host/records/recordstest"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
@@ -215,7 +215,7 @@ func (w *world) ours(t *testing.T, word string) things {
 
 // nothings are as many things that there are not.
 func nothings() things {
-	return things{skill: "kram-skill", version: "1.0.0-kram", artifact: "kram/of%20a+b.csv", execution: recordstest.ID(0xffffff), approval: recordstest.ID(0xeeeeee), conversation: recordstest.ID(0xdddddd)}
+	return things{skill: "kram-skill", version: "1.0.0-kram", artifact: "kram/of%20a+b.csv", execution: storetest.ExecutionID(0xffffff), approval: storetest.ExecutionID(0xeeeeee), conversation: storetest.ExecutionID(0xdddddd)}
 }
 
 // A03: another tenant that asks for what is ours, by every route and every way to name it,

@@ -17,7 +17,6 @@ import (
 	"openskill/host/api/apitest"
 	"openskill/host/identity"
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 	"openskill/sdk/skill"
 )
 
@@ -70,7 +69,7 @@ func newRevocable(t *testing.T) *revocable {
 	agents := apitest.NewAgentSkills()
 	agents.AddScript("unit-converter", "waits.py", func(ctx context.Context, _ skill.ScriptRequest) (string, error) { return "", r.run(ctx) })
 	r.server = start(t, func(o *api.Options) {
-		d := &recordstest.Door{Inner: o.Door, Scripts: agents, Store: recorded, Manager: m}
+		d := &storetest.Door{Inner: o.Door, Scripts: agents, Store: recorded, Manager: m}
 		o.Starter, o.Executions, o.AgentSkills, o.Uploads, o.Chat = d, m, agents, r.uploads, r.chat
 		o.Admitting = 8 // one tenant has all of them
 		o.React = &apitest.React{Work: func(ctx context.Context, _ agent.Task) (*agent.Outcome, error) { return nil, r.work(ctx) }}
@@ -119,7 +118,7 @@ func TestRevocationEndsEveryKindOfWork(t *testing.T) {
 		{"a stream of a turn", "POST", "/agent/chat", `{"message":"go","stream":true}`, "", ""},
 		{"a turn that was approved", "POST", "/agent/conversations/" + waiting + ":approve", `{"approve":true}`, "", ""},
 		{"a task", "POST", "/api/agent/execute", `{"task":"go"}`, "", ""},
-		{"a replay", "POST", "/executions/" + recordstest.ID(1) + ":replay", "", "", ""},
+		{"a replay", "POST", "/executions/" + storetest.ExecutionID(1) + ":replay", "", "", ""},
 		{"a message of MCP", "POST", "/mcp", `{}`, "", ""},
 		{"a stream of MCP", "GET", "/mcp", "", "", ""},
 	}

@@ -19,7 +19,6 @@ import (
 	"openskill/host/dispatch/approval"
 	"openskill/host/mcp"
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 	"openskill/sdk/skill"
 )
 
@@ -53,7 +52,7 @@ func all() (scopes []string) {
 }
 
 // worldDoor has the skills of every tenant, and besides "mark-skill" of ours.
-type worldDoor struct{ recordstest.Door }
+type worldDoor struct{ storetest.Door }
 
 func (d *worldDoor) refuses(p skill.Principal, r skill.Request) *skill.Result {
 	if !p.MayInvoke(r.SkillID) {
@@ -127,7 +126,7 @@ func newWorld(t *testing.T) *world {
 	inner.Add("mark-skill", func(_ context.Context, r skill.Request) (json.RawMessage, error) {
 		return r.Input, nil
 	})
-	w.door = &worldDoor{recordstest.Door{
+	w.door = &worldDoor{storetest.Door{
 		Inner: withFiles{inner}, Scripts: scripts, Store: w.records, Manager: w.manager, Now: func() time.Time { return worldTime },
 	}}
 	m, err := mcp.New(mcp.Options{
@@ -381,7 +380,7 @@ func TestWrongQueriesForExecutions(t *testing.T) {
 			t.Errorf("%.40s: %d %s", id, resp.StatusCode, body)
 		}
 	}
-	if resp, body := w.as(t, "operator", "POST", "/executions/"+recordstest.ID(1)+":replay", `{"x":1}`); resp.StatusCode != 400 {
+	if resp, body := w.as(t, "operator", "POST", "/executions/"+storetest.ExecutionID(1)+":replay", `{"x":1}`); resp.StatusCode != 400 {
 		t.Errorf("replay with a body: %d %s", resp.StatusCode, body)
 	}
 }
@@ -422,7 +421,7 @@ func TestPagesOfExecutions(t *testing.T) {
 // A host without these parts says so, and none of its paths fail otherwise.
 func TestWithoutRecords(t *testing.T) {
 	s := start(t, nil)
-	id := recordstest.ID(1)
+	id := storetest.ExecutionID(1)
 	for _, r := range [][2]string{
 		{"GET", "/executions"},
 		{"GET", "/executions/" + id},

@@ -22,8 +22,8 @@ import (
 	"openskill/host/dispatch"
 	"openskill/host/dispatch/allow"
 	"openskill/host/dispatch/approval"
-	"openskill/host/internal/cache"
 	"openskill/host/internal/gate"
+	"openskill/host/internal/table"
 	"openskill/host/internal/tracing"
 	"openskill/host/manifest"
 	"openskill/host/packages"
@@ -97,7 +97,7 @@ type Host struct {
 	check      *gate.Gate // of chains that the console verifies
 	rates      *api.Rates
 	schemas    *manifest.Schemas       // of skills, compiled
-	lists      *cache.Cache            // of the catalogue, in the forms that callers get
+	lists      *table.Cache            // of the catalogue, in the forms that callers get
 	ended      []func(*dispatch.Ended) // told of every call; complete before the door is made
 	metrics    *metrics.Metrics        // nil: nobody reads them
 	trace      *tracing.Tracer         // nil: nothing is traced
@@ -120,7 +120,7 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	h := &Host{settings: s, check: gate.New(chainChecks), lists: cache.New(mostKept), schemas: manifest.NewSchemas(), log: o.Log, packages: packages.New(s.StateDir), trial: o.Trial, spares: o.Spares, alone: (s.Auth == config.AuthNone || o.Mode != Serving) && !o.tenants}
+	h := &Host{settings: s, check: gate.New(chainChecks), lists: table.NewCache(mostKept), schemas: manifest.NewSchemas(), log: o.Log, packages: packages.New(s.StateDir), trial: o.Trial, spares: o.Spares, alone: (s.Auth == config.AuthNone || o.Mode != Serving) && !o.tenants}
 	h.live.Store(s)
 	h.rates = api.NewRates(s.RateRequests, nil)
 	if h.log == nil {

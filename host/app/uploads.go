@@ -22,7 +22,7 @@ import (
 	"openskill/host/catalogue"
 	"openskill/host/dispatch"
 	"openskill/host/dispatch/grants"
-	"openskill/host/internal/cache"
+	"openskill/host/internal/table"
 	"openskill/host/manifest"
 	"openskill/host/store"
 	"openskill/plugins/python/runtimes"
@@ -287,7 +287,7 @@ type finder struct {
 	own      *catalogue.Definitions
 	uploads  *catalogue.Store // nil: none
 	settings *atomic.Pointer[config.Settings]
-	lists    *cache.Cache
+	lists    *table.Cache
 }
 
 // Get finds a skill for a caller of a tenant.

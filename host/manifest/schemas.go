@@ -1,7 +1,7 @@
 package manifest
 
 import (
-	"openskill/host/internal/cache"
+	"openskill/host/internal/table"
 	"openskill/sdk/skill"
 )
 
@@ -15,10 +15,10 @@ const slowSchema = 1 << 20
 // Schemas keeps schemas that were compiled to check a value, for the next one. Skills have
 // theirs as text: compiled, it takes a hundred times as much memory. It is safe for concurrent
 // use.
-type Schemas struct{ kept *cache.Cache }
+type Schemas struct{ kept *table.Cache }
 
 // NewSchemas makes an empty one.
-func NewSchemas() *Schemas { return &Schemas{cache.New(memoryOfSchemas)} }
+func NewSchemas() *Schemas { return &Schemas{table.NewCache(memoryOfSchemas)} }
 
 // of is a schema of a tenant, compiled.
 func (s *Schemas) of(tenant string, f *field) (*Schema, error) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/internal/cache"
+	"openskill/host/internal/table"
 	"openskill/sdk/skill"
 )
 
@@ -35,7 +35,7 @@ func inUse() int {
 // 100 skills, which a tenant may have, took 4 GB in the host's own process: 41 MB each, for good.
 func TestCompiledSchemasHaveABound(t *testing.T) {
 	const most = 40 << 20
-	kept := &Schemas{cache.New(most)}
+	kept := &Schemas{table.NewCache(most)}
 	before := inUse()
 	skills := make([]*Skill, 20)
 	for i := range skills {
@@ -62,7 +62,7 @@ func TestCompiledSchemasHaveABound(t *testing.T) {
 
 // A schema that was compiled is kept for its tenant, and others do not evict it.
 func TestSchemasAreCompiledOnce(t *testing.T) {
-	kept := &Schemas{cache.New(40 << 20)}
+	kept := &Schemas{table.NewCache(40 << 20)}
 	s := wide(t, kept, "beta", 0)
 	if !s.SlowToCheck() {
 		t.Error("a large schema that is not compiled is not slow to check")

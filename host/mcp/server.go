@@ -14,9 +14,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"openskill/host/agent/tools"
-	"openskill/host/internal/cache"
 	"openskill/host/internal/gate"
 	"openskill/host/internal/origin"
+	"openskill/host/internal/table"
 	"openskill/sdk/skill"
 )
 
@@ -66,7 +66,7 @@ type Options struct {
 	// of a tenant find the same skills at one revision. nil, or a value that is nil: not known,
 	// so that all is read to find out.
 	Revision func(ctx context.Context, p skill.Principal) any
-	Lists    *cache.Cache // keeps lists as they are sent, by tenant and revision; nil: one of its own
+	Lists    *table.Cache // keeps lists as they are sent, by tenant and revision; nil: one of its own
 	Reads    *gate.Gate   // for requests that read lists and files; nil: one of its own
 
 	// Rate takes n requests of what the caller of a request over HTTP may make, or with 0 looks
@@ -112,7 +112,7 @@ func (o Options) withDefaults() Options {
 		o.Rate = func(*http.Request, int) error { return nil }
 	}
 	if o.Lists == nil {
-		o.Lists = cache.New(16 << 20)
+		o.Lists = table.NewCache(16 << 20)
 	}
 	or(&o.BodyLimit, 1<<20)
 	or(&o.ResourceLimit, 16<<20)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
@@ -192,7 +192,7 @@ func TestLogs(t *testing.T) {
 func TestSessionsAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, records.ManagerOptions{})
-		session := recordstest.ID(0xabc)
+		session := storetest.ExecutionID(0xabc)
 		for _, n := range []int{2, 0, 1, 1} {
 			h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "echo", Input: json.RawMessage("{}"), Turn: skill.Turn{Session: session, Iteration: n}})
 			time.Sleep(time.Second)
@@ -205,7 +205,7 @@ func TestSessionsAreInOrder(t *testing.T) {
 		if want := "0 2,1 3,1 4,2 1"; err != nil || strings.Join(got, ",") != want {
 			t.Errorf("%q, want %s; %v", got, want, err)
 		}
-		for _, session := range []string{"", "x", recordstest.ID(5)} {
+		for _, session := range []string{"", "x", storetest.ExecutionID(5)} {
 			if _, err := h.Session(t.Context(), ann, session); code(err) != skill.NotFound {
 				t.Errorf("%q: %v", session, err)
 			}
@@ -226,7 +226,7 @@ func TestLargeSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, records.ManagerOptions{})
 		h.manager(t, records.ManagerOptions{Records: fewAtOnce{h.records}})
-		session := recordstest.ID(0xabc)
+		session := storetest.ExecutionID(0xabc)
 		input, err := json.Marshal(strings.Repeat("x", 5<<20))
 		if err != nil {
 			t.Fatal(err)

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
 // house is a manager with a door, records and results in memory.
 type house struct {
 	*records.Manager
-	door    *recordstest.Door
+	door    *storetest.Door
 	records *faulty
 	results *brokenResults
 	held    chan struct{} // lets calls of "held" go on
@@ -94,7 +94,7 @@ func (h *house) manager(t *testing.T, o records.ManagerOptions) *house {
 	if h.Manager, err = records.NewManager(o); err != nil {
 		t.Fatal(err)
 	}
-	h.door = &recordstest.Door{Inner: h, Store: h.records, Manager: h.Manager}
+	h.door = &storetest.Door{Inner: h, Store: h.records, Manager: h.Manager}
 	return h
 }
 
@@ -298,7 +298,7 @@ func TestCancel(t *testing.T) {
 			waits <- h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "held", Input: json.RawMessage("{}")})
 		}()
 		synctest.Wait()
-		if v, err := h.Cancel(t.Context(), operator, recordstest.ID(2)); err != nil || v.Status != records.Terminated {
+		if v, err := h.Cancel(t.Context(), operator, storetest.ExecutionID(2)); err != nil || v.Status != records.Terminated {
 			t.Errorf("one that is waited for: %+v, %v", v, err)
 		}
 		if r := <-waits; r.Error == nil || r.Error.Code != skill.Cancelled {
@@ -312,7 +312,7 @@ func TestCancel(t *testing.T) {
 		if v, err := h.Cancel(t.Context(), ann, done); err != nil || v.Status != records.Success || v.Result == nil {
 			t.Errorf("one that has ended: %+v, %v", v, err)
 		}
-		for _, id := range []string{"", "x", recordstest.ID(99), strings.ToUpper(id) + "A", "00000000-0000-7000-8000-00000000000g"} {
+		for _, id := range []string{"", "x", storetest.ExecutionID(99), strings.ToUpper(id) + "A", "00000000-0000-7000-8000-00000000000g"} {
 			if _, err := h.Cancel(t.Context(), ann, id); code(err) != skill.NotFound {
 				t.Errorf("%q: %v", id, err)
 			}
@@ -372,7 +372,7 @@ func TestAHostThatStops(t *testing.T) {
 		h := newHouse(t, records.ManagerOptions{})
 		stuck := make(chan struct{})
 		if _, _, err := h.Start(t.Context(), ann, func(_ context.Context, started func(string)) *skill.Result {
-			started(recordstest.ID(1))
+			started(storetest.ExecutionID(1))
 			<-stuck
 			return &skill.Result{}
 		}); err != nil {

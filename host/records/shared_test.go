@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
@@ -18,7 +17,7 @@ import (
 // host is a manager on a real database, with a door.
 type host struct {
 	*records.Manager
-	door *recordstest.Door
+	door *storetest.Door
 }
 
 func openHost(t *testing.T, db *store.DB, calls *house) host {
@@ -40,7 +39,7 @@ func openHost(t *testing.T, db *store.DB, calls *house) host {
 		stop()
 		<-done
 	})
-	return host{m, &recordstest.Door{Inner: calls, Store: records.NewStore(db), Manager: m}}
+	return host{m, &storetest.Door{Inner: calls, Store: records.NewStore(db), Manager: m}}
 }
 
 // Two hosts on one database: what runs on one is seen, read and ended on the other, and

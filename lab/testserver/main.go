@@ -18,8 +18,8 @@ import (
 	"openskill/host/api/apitest"
 	"openskill/host/dispatch/approval"
 	"openskill/host/records"
-	"openskill/host/records/recordstest"
 	"openskill/host/store"
+	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
 
@@ -62,7 +62,7 @@ func run() error {
 		return err
 	}
 	scripts := apitest.NewAgentSkills()
-	recorded := &recordstest.Door{Inner: door, Scripts: scripts, Store: rows, Manager: manager}
+	recorded := &storetest.Door{Inner: door, Scripts: scripts, Store: rows, Manager: manager}
 	keys := apitest.Keys{Key: skill.Local()}
 	s, err := api.New(api.Options{
 		Door: recorded, Starter: recorded, Executions: manager, Uploads: &apitest.Uploads{Dir: dir}, Catalogue: apitest.NewCatalogue(), Authenticate: keys.Authenticate, Version: "0.1.0",

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"openskill/host/internal/cache"
 	"openskill/host/internal/gate"
+	"openskill/host/internal/table"
 	"openskill/sdk/skill"
 )
 
@@ -33,7 +33,7 @@ const (
 type Toolbox struct {
 	o    Options
 	gate *gate.Gate
-	made *cache.Cache // tools of skills
+	made *table.Cache // tools of skills
 	left left
 }
 
@@ -62,7 +62,7 @@ func New(o Options) (*Toolbox, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Toolbox{o: o, made: cache.New(mostMade), gate: gate.New(gate.Options{Places: o.Parallel, Queue: mostWaiting, Alone: o.Alone})}, nil
+	return &Toolbox{o: o, made: table.NewCache(mostMade), gate: gate.New(gate.Options{Places: o.Parallel, Queue: mostWaiting, Alone: o.Alone})}, nil
 }
 
 // For gives the tools of a caller: the enabled skills that it finds, which takes the scope

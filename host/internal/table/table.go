@@ -1,5 +1,5 @@
-// Package table bounds what callers keep open on a host: connections, sessions, counters.
-// A full table makes room at the cost of the caller that needs it, then of its tenant, and
+// Package table bounds what callers keep open on a host (connections, sessions, counters), and
+// what is kept for them in caches. A full table makes room at the cost of the caller that needs it, then of its tenant, and
 // otherwise of the tenant that has most. No caller ends what others have by opening many.
 package table
 

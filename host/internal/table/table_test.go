@@ -7,22 +7,22 @@ import (
 	"testing"
 )
 
-// entry is idle since its number, unless it is busy.
-type entry struct {
+// item is idle since its number, unless it is busy.
+type item struct {
 	since uint64
 	busy  bool
 }
 
-func newTable(l Limits) *Table[*entry] {
-	return New(l, func(e *entry) (uint64, bool) { return e.since, !e.busy })
+func newTable(l Limits) *Table[*item] {
+	return New(l, func(e *item) (uint64, bool) { return e.since, !e.busy })
 }
 
 // fill adds n entries of an owner, and gives them.
-func fill(t *testing.T, in *Table[*entry], o Owner, n int, clock *uint64) (all []*entry) {
+func fill(t *testing.T, in *Table[*item], o Owner, n int, clock *uint64) (all []*item) {
 	t.Helper()
 	for range n {
 		*clock++
-		e := &entry{since: *clock}
+		e := &item{since: *clock}
 		if _, ok := in.Add(e, o); !ok {
 			t.Fatalf("no room for %v", o)
 		}
@@ -125,11 +125,11 @@ func TestBusyEntriesStay(t *testing.T) {
 	for _, e := range fill(t, in, Owner{"acme", "x"}, 17, &clock) {
 		e.busy = true
 	}
-	if _, ok := in.Add(&entry{}, Owner{"acme", "x"}); ok {
+	if _, ok := in.Add(&item{}, Owner{"acme", "x"}); ok {
 		t.Error("the principal is over its limit")
 	}
 	fill(t, in, Owner{"acme", "y"}, 1, &clock)[0].busy = true
-	if _, ok := in.Add(&entry{}, Owner{"acme", "z"}); ok {
+	if _, ok := in.Add(&item{}, Owner{"acme", "z"}); ok {
 		t.Error("the tenant is over its limit")
 	}
 	fill(t, in, Owner{"beta", "x"}, 3, &clock) // one of its own makes room
@@ -165,7 +165,7 @@ func TestLimitsHold(t *testing.T) {
 	limits := Limits{Total: 60, Tenant: 20, Principal: 16}
 	in := newTable(limits)
 	chance := rand.New(rand.NewPCG(1, 2))
-	victim := &entry{}
+	victim := &item{}
 	if _, ok := in.Add(victim, Owner{"victim", "v"}); !ok {
 		t.Fatal("no room")
 	}
@@ -174,7 +174,7 @@ func TestLimitsHold(t *testing.T) {
 		if chance.IntN(4) == 0 {
 			o = Owner{"", fmt.Sprint(chance.IntN(9))}
 		}
-		e := &entry{since: uint64(i), busy: chance.IntN(3) == 0} // not negative
+		e := &item{since: uint64(i), busy: chance.IntN(3) == 0} // not negative
 		switch all := in.All(); chance.IntN(5) {
 		case 0:
 			if e := all[chance.IntN(len(all))]; e != victim {

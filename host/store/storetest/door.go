@@ -1,6 +1,4 @@
-// Package recordstest puts runs on record as the dispatcher does, in tests of the records and of
-// the edges.
-package recordstest
+package storetest
 
 import (
 	"cmp"
@@ -38,8 +36,8 @@ type Door struct {
 	count atomic.Int64
 }
 
-// ID is the id of the nth execution, from 1.
-func ID(n int) string { return fmt.Sprintf("00000000-0000-7000-8000-%012x", n) }
+// ExecutionID is the id of the nth execution, from 1.
+func ExecutionID(n int) string { return fmt.Sprintf("00000000-0000-7000-8000-%012x", n) }
 
 // Invoke runs a call.
 func (d *Door) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *skill.Result {
@@ -76,7 +74,7 @@ func (d *Door) record(ctx context.Context, p skill.Principal, s *records.Started
 			Code: skill.RateLimited, Message: "too many calls are running", Details: map[string]any{"retry_after_ms": 250},
 		})
 	}
-	s.ExecutionID = ID(int(d.count.Add(1)))
+	s.ExecutionID = ExecutionID(int(d.count.Add(1)))
 	s.Tenant, s.Principal, s.PrincipalType, s.Key = p.Tenant, p.ID, p.Type, p.Key
 	s.Version, s.Digest, s.Time = "0.1.0", "sha256:0", d.now()
 	if s.Session, s.Iteration = turn.Session, turn.Iteration; s.Session == "" {
@@ -131,7 +129,7 @@ func (d *Door) append(ctx context.Context, e *records.Entry) error {
 	}
 	e.Tenant, e.ExecutionID, e.Time, e.Body, e.Wait = s.Tenant, s.ExecutionID, d.now(), body, true
 	if err := cmp.Or(d.Store.Append(ctx, []*records.Entry{e}), e.Left); err != nil {
-		return &skill.Error{Op: "recordstest.Door", Code: skill.AuditUnavailable, Message: "nothing can be put on record now", Err: err}
+		return &skill.Error{Op: "storetest.Door", Code: skill.AuditUnavailable, Message: "nothing can be put on record now", Err: err}
 	}
 	return nil
 }

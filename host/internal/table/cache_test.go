@@ -1,4 +1,4 @@
-package cache
+package table
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 )
 
 func TestKeepsValuesOfTheirRevision(t *testing.T) {
-	c := New(1 << 20)
+	c := NewCache(1 << 20)
 	c.Put("acme", "list", 1, "one", 100)
 	if v, ok := c.Get("acme", "list", 1); !ok || v != "one" {
 		t.Errorf("%v %v", v, ok)
@@ -30,7 +30,7 @@ func TestKeepsValuesOfTheirRevision(t *testing.T) {
 
 func TestEvictsTheLeastRecentlyUsed(t *testing.T) {
 	const most = 100 << 10
-	c := New(most)
+	c := NewCache(most)
 	c.Put("acme", "used", 0, 1, most/8)
 	for i := range 100 {
 		c.Put("acme", fmt.Sprint(i), 0, i, most/10)
@@ -53,7 +53,7 @@ func TestEvictsTheLeastRecentlyUsed(t *testing.T) {
 // One tenant's lists evicted those of all others.
 func TestNoTenantEvictsTheEntriesOfASmallerOne(t *testing.T) {
 	const most = 100 << 10
-	c := New(most)
+	c := NewCache(most)
 	c.Put("beta", "own", 0, 1, most/5)
 	for i := range 1000 {
 		c.Put("acme", fmt.Sprint(i), 0, i, most/20)
@@ -71,7 +71,7 @@ func TestNoTenantEvictsTheEntriesOfASmallerOne(t *testing.T) {
 
 func TestNeverHoldsMoreThanItsBound(t *testing.T) {
 	const most = 50 << 10
-	c := New(most)
+	c := NewCache(most)
 	chance := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		c.Put(fmt.Sprint(chance.IntN(6)), fmt.Sprint(chance.IntN(40)), chance.IntN(3), 0, chance.IntN(most/3))

@@ -1,7 +1,4 @@
-// Package cache keeps values that are slow to make, in a bounded number of bytes that tenants
-// share. A full cache evicts entries of the tenant that has most, the least recently used
-// first, so no tenant evicts the entries of a smaller one.
-package cache
+package table
 
 import (
 	"container/list"
@@ -11,7 +8,9 @@ import (
 // overhead is the size in bytes of an entry without its key and value.
 const overhead = 256
 
-// Cache is safe for concurrent use.
+// Cache keeps values that are slow to make, in a bounded number of bytes that tenants share. A
+// full cache evicts entries of the tenant that has most, the least recently used first, so no
+// tenant evicts the entries of a smaller one. It is safe for concurrent use.
 type Cache struct {
 	most int
 
@@ -34,8 +33,8 @@ type entry struct {
 	size  int
 }
 
-// New makes a cache of at most so many bytes.
-func New(most int) *Cache { return &Cache{most: most, tenants: map[string]*tenant{}} }
+// NewCache makes a cache of at most so many bytes.
+func NewCache(most int) *Cache { return &Cache{most: most, tenants: map[string]*tenant{}} }
 
 // Get returns the value that was made for a key at a revision.
 func (c *Cache) Get(of, key string, at any) (value any, ok bool) {
