@@ -56,6 +56,7 @@ type tested struct {
 	tree    selftest.Tree
 	served  chan error
 	stop    context.CancelFunc
+	servers func() error // ends those that secrets are sent to
 	settled atomic.Int64 // resident memory, in bytes, after it was last given back
 }
 
@@ -85,12 +86,20 @@ func openTested(ctx context.Context, s *config.Settings, dir string, log *slog.L
 	if err := hostile.PlantScripts(scripts); err != nil {
 		return nil, fmt.Errorf("cannot write the scripts of the test: %w", err)
 	}
-	h, err := Open(&own, &Options{Log: log, Roots: []string{}, AgentRoots: []string{scripts}, Mode: Serving, tenants: true})
+	servers, urls, err := tellServers(ctx)
 	if err != nil {
 		return nil, err
 	}
+	granted, err := hostile.ScriptGrants(urls[0], urls[1])
+	if err != nil {
+		return nil, errors.Join(err, servers())
+	}
+	h, err := Open(&own, &Options{Log: log, Roots: []string{}, AgentRoots: []string{scripts}, Scripts: granted, Mode: Serving, tenants: true})
+	if err != nil {
+		return nil, errors.Join(err, servers())
+	}
 	t := &tested{
-		host: h, dir: dir, data: own.DataRoot, served: make(chan error, 1), tree: selftest.Tree{PID: os.Getpid()},
+		host: h, servers: servers, dir: dir, data: own.DataRoot, served: make(chan error, 1), tree: selftest.Tree{PID: os.Getpid()},
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}},
 	}
 	serving, stop := context.WithCancel(ctx)
@@ -103,14 +112,14 @@ func openTested(ctx context.Context, s *config.Settings, dir string, log *slog.L
 		return t, nil
 	case err := <-t.served:
 		stop()
-		return nil, err
+		return nil, errors.Join(err, servers())
 	}
 }
 
 func (t *tested) close() error {
 	t.client.CloseIdleConnections()
 	t.stop()
-	return <-t.served
+	return errors.Join(<-t.served, t.servers())
 }
 
 // borrow shows a temporary state what another one has compiled and installed.

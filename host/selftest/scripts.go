@@ -3,6 +3,7 @@ package selftest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"openskill/examples/hostile"
@@ -53,6 +54,9 @@ func (r *run) script(ctx context.Context, s *hostile.Script, row *Row) {
 		row.fault("the run ended with %s, want %s", named(code), names(s.Ends))
 	case s.Prints != "" && string(reply.Stdout) != s.Prints:
 		row.fault("it printed %.200q, want %q", reply.Stdout, s.Prints)
+	}
+	if reply != nil && strings.Contains(string(reply.Stdout)+string(reply.Stderr), hostile.ScriptSecret) {
+		row.fault("its output has the value of a secret")
 	}
 	if over := took - limits.Timeout; over > r.o.scale(lateBound) {
 		row.slow("the run ended %d ms after its deadline", over/time.Millisecond)
