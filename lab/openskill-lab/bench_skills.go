@@ -55,10 +55,14 @@ func (a *cli) benchSkills(ctx context.Context, s *config.Settings, o *benchOptio
 	}
 	cases, missing := b.Image(ctx, native, o.wanted)
 	more, missingToo := b.Python(ctx, native, o.wanted)
+	cases, missing = append(cases, more...), append(missing, missingToo...)
+	more, missingToo, err = b.Programs(ctx, native, o.wanted)
 	for _, m := range append(missing, missingToo...) {
 		a.say("%s", m)
 	}
-	rows, err = a.measure(ctx, append(cases, more...))
+	if err == nil {
+		rows, err = a.measure(ctx, append(cases, more...))
+	}
 	stop()
 	if err != nil {
 		return nil, err

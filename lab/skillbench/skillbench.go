@@ -15,7 +15,9 @@ import (
 	"openskill/plugins/javascript"
 	"openskill/plugins/python"
 	"openskill/plugins/python/runtimes"
+	"openskill/plugins/shell"
 	"openskill/plugins/wasi"
+	"openskill/plugins/wasi/sandbox"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
@@ -38,6 +40,7 @@ type Bench struct {
 	wasi   *wasi.Runner
 	js     *javascript.Runner
 	python *python.Runner
+	shell  *shell.Runner
 	store  *runtimes.Store
 }
 
@@ -50,10 +53,12 @@ func New(o *Options) (*Bench, error) {
 			return nil, err
 		}
 	}
-	b.wasi, b.js = wasi.New(o.Engine, nil), javascript.New(o.Engine, nil)
+	programs := &sandbox.Programs{}
+	b.wasi, b.js = wasi.New(o.Engine, nil), javascript.New(o.Engine, &javascript.Options{Programs: programs})
+	b.shell = shell.New(o.Engine, &shell.Options{Programs: programs, StateDir: o.StateDir})
 	var read *pysource.Analyzer // by the runner itself, as a host has it
 	b.python = python.New(o.Engine, &python.Options{
-		StateDir: o.StateDir,
+		StateDir: o.StateDir, Programs: programs,
 		Imports: func(ctx context.Context, s *skill.Spec, script []byte) ([]string, error) {
 			return read.Imports(ctx, s, script)
 		},
@@ -65,7 +70,7 @@ func New(o *Options) (*Bench, error) {
 
 // Close closes the runners. It may be called twice.
 func (b *Bench) Close() error {
-	return errors.Join(b.wasi.Close(), b.js.Close(), b.python.Close())
+	return errors.Join(b.wasi.Close(), b.js.Close(), b.shell.Close(), b.python.Close())
 }
 
 // few gives n, or less where all is only tried.
