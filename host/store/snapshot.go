@@ -10,7 +10,8 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Snapshot writes the database, as it is at one moment, to a file that is not there yet.
+// Snapshot writes the database, as it is at one moment and without sessions of the console, to a
+// file that is not there yet.
 // Hosts may go on working meanwhile. Of PostgreSQL there is none: its own tools make copies
 // that can be restored while others write, and the kind says so.
 func Snapshot(ctx context.Context, o Options, to string) (kind Kind, schema int64, err error) {
@@ -36,7 +37,23 @@ func Snapshot(ctx context.Context, o Options, to string) (kind Kind, schema int6
 	if _, err := m.db.Write.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
 		return SQLite, 0, fmt.Errorf("store.Snapshot: %w", err)
 	}
-	return SQLite, schema, os.Chmod(to, 0o600)
+	return SQLite, schema, errors.Join(os.Chmod(to, 0o600), signOut(ctx, to))
+}
+
+// signOut removes the sessions of the console from a copy: one that comes back must not undo that
+// somebody signed out.
+func signOut(ctx context.Context, file string) error {
+	m, err := Migrate(ctx, Options{file: file})
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	var there bool
+	if err := m.db.Write.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'console_sessions')").Scan(&there); err != nil || !there {
+		return err // older releases had none in the database
+	}
+	_, err = m.db.Write.ExecContext(ctx, "PRAGMA secure_delete = ON; DELETE FROM console_sessions")
+	return err
 }
 
 // Check looks whether a SQLite file is whole and of a release that this program can open.
