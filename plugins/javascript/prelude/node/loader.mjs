@@ -376,6 +376,7 @@ const counted = (file) => {
 
 // CommonJS.
 class Module {
+  #paths;
   constructor(id = '', parent) {
     this.id = id;
     this.path = path.dirname(id);
@@ -383,10 +384,11 @@ class Module {
     this.filename = id;
     this.loaded = false;
     this.children = [];
-    this.paths = pathsOf(this.path);
     Object.defineProperty(this, 'parent', { value: parent, writable: true, configurable: true });
     parent?.children.push(this);
   }
+  get paths() { return this.#paths ??= pathsOf(this.path); }
+  set paths(list) { this.#paths = list; }
   require(name) { return requiring(this)(name); }
   _compile(text, file) { run(this, compile(wrap(importing(text, file)), file, false)); }
   static wrap(text) { return wrap(text); }
@@ -499,6 +501,14 @@ const link = (name, parent) => {
     return own;
   }
   return linkFile(found.file);
+};
+// Links of what most scripts import are part of the image.
+const linkCommon = () => {
+  for (const name of ['child_process', 'crypto', 'fs', 'fs/promises', 'module', 'os', 'path', 'process', 'readline', 'url', 'util']) {
+    link(`node:${name}`, '/');
+    standIn(name);
+    standIn(`node:${name}`);
+  }
 };
 const linkFile = (file) => {
   if (linked.has(file)) return file;
@@ -618,4 +628,4 @@ Module.register = () => {};
 Module.syncBuiltinESMExports = () => {};
 Object.defineProperty(Module, 'builtinModules', { get: () => [...builtins.keys()] });
 
-export { builtins, builtin, link, runMain, runText, sources, Module };
+export { builtins, builtin, link, linkCommon, runMain, runText, sources, Module };

@@ -6,6 +6,7 @@ import * as bufferModule from 'node:buffer';
 import * as diagnostics from 'node:diagnostics_channel';
 import * as eventsModule from 'node:events';
 import pathModule from 'node:path';
+import './paths.mjs';
 import * as punycode from 'node:punycode';
 import * as querystring from 'node:querystring';
 import * as stream from 'node:stream';
@@ -31,7 +32,7 @@ import timers, { promises as timersPromises } from './timers.mjs';
 import zlib from './zlib.mjs';
 import * as loop from './loop.mjs';
 import { atob, btoa, refusing, TextDecoder, TextEncoder, utf8_decode } from './natives.mjs';
-import { builtins, builtin, runMain, Module } from './loader.mjs';
+import { builtins, builtin, linkCommon, runMain, Module } from './loader.mjs';
 import { make, unavailable } from './unavailable.mjs';
 
 const { std, console, performance } = globalThis;
@@ -135,6 +136,7 @@ const start = () => {
 };
 // What loads this, and what formats, is done with before the image begins.
 (0).toLocaleString();
+linkCommon();
 globalThis.os.setTimeout(() => {
   std.gc();
   start();
