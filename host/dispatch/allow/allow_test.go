@@ -202,12 +202,54 @@ func TestKeepsValues(t *testing.T) {
 	if err != nil || g.Secrets[0].Value != secret || second.Env[0].Placeholder != first.Env[0].Placeholder {
 		t.Fatalf("%v, %v, %v", g, err, second)
 	}
+	unnamed := *second
+	unnamed.Env = []allow.Variable{{Name: "API_KEY"}, {Name: "UNITS"}}
+	if third := allowed(t, s, unnamed); len(third.Env[0].For) != 2 || third.Env[0].Placeholder != first.Env[0].Placeholder || len(third.Env[1].For) != 0 {
+		t.Errorf("a secret without its hosts: %+v", third.Env)
+	}
 	moved := *second
 	moved.Env = slices.Clone(second.Env)
 	moved.Env[0].Value, moved.Env[0].For = nil, []string{"other.example"}
 	moved.Env[1].Value = nil
 	if third := allowed(t, s, moved); third.Env[0].Placeholder == first.Env[0].Placeholder {
 		t.Error("the placeholder of other hosts is the same")
+	}
+}
+
+// A decision is about the grant that was reviewed: not about one that was revoked, made or changed
+// since.
+func TestRefusesStaleReviews(t *testing.T) {
+	s := kept(t, t.TempDir(), newKey())
+	current := allow.Current{Skill: "weather", Digest: digestA}
+	decide := func(is *allow.Grant, host string) (*allow.Grant, error) {
+		g, err := (&allow.Wish{HTTP: []string{"https://" + host}}).Grant(allow.Compare(current, is))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Allow(t.Context(), skill.Local(), g)
+	}
+	first, err := decide(nil, "a.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, err := decide(nil, "b.example"); skill.CodeOf(err) != skill.Conflict {
+		t.Errorf("made meanwhile: %v, %v", g, err)
+	}
+	second, err := decide(first, "b.example")
+	if err != nil || len(second.HTTP) != 2 {
+		t.Fatalf("%v, %v", second, err)
+	}
+	if g, err := decide(first, "c.example"); skill.CodeOf(err) != skill.Conflict {
+		t.Errorf("changed meanwhile: %v, %v", g, err)
+	}
+	if err := s.Revoke(t.Context(), skill.Local(), "weather"); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := decide(second, "c.example"); skill.CodeOf(err) != skill.Conflict {
+		t.Errorf("revoked meanwhile: %v, %v", g, err)
+	}
+	if all, err := s.All(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("%v, %v", all, err)
 	}
 }
 

@@ -22,6 +22,8 @@ type Grant struct {
 
 	By string    `json:"by"` // id of the principal
 	At time.Time `json:"at"`
+
+	reviewed *Review // that it was made of; nil: it takes the place of whatever is there
 }
 
 // Variable is one variable of a grant.
@@ -179,7 +181,7 @@ func (v *Variable) check() error {
 }
 
 func missing(name string) error {
-	return wrong("%s is not set in this environment; write %s=VALUE, or set it", name, name)
+	return wrong("%s is not set and had no value before; write %s=VALUE, or set it", name, name)
 }
 
 // checkValue refuses values that no variable can have. One with a placeholder is put into

@@ -117,7 +117,7 @@ type Wish struct {
 
 // Grant makes the grant that a wish means for a skill.
 func (w *Wish) Grant(r *Review) (Grant, error) {
-	g := Grant{Skill: r.Skill, Digest: r.Digest, Files: r.Files, HTTP: slices.Clone(w.HTTP), Env: slices.Clone(w.Env)}
+	g := Grant{Skill: r.Skill, Digest: r.Digest, Files: r.Files, HTTP: slices.Clone(w.HTTP), Env: slices.Clone(w.Env), reviewed: r}
 	if w.Digest != "" && w.Digest != r.Digest {
 		return g, &skill.Error{
 			Op: "allow.Wish", Code: skill.Conflict, Subject: r.Skill,

@@ -1,6 +1,7 @@
 package allow
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -37,13 +38,13 @@ const wait = 5 * time.Second
 type row struct {
 	Grant
 
+	body   string
 	sealed []byte
 }
 
 func read(ctx context.Context, on store.Querier, name string) (*row, error) {
-	var body string
 	r := &row{}
-	err := on.QueryRowContext(ctx, "SELECT digest, body, sealed FROM script_grants WHERE skill = $1", store.Plain(name)).Scan(&r.Digest, &body, &r.sealed)
+	err := on.QueryRowContext(ctx, "SELECT digest, body, sealed FROM script_grants WHERE skill = $1", store.Plain(name)).Scan(&r.Digest, &r.body, &r.sealed)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil //nolint:nilnil // most skills have none
@@ -51,7 +52,7 @@ func read(ctx context.Context, on store.Querier, name string) (*row, error) {
 		return nil, unreadable(err)
 	}
 	digest := r.Digest
-	if err := json.Unmarshal([]byte(body), &r.Grant); err != nil || r.Skill != name || r.Digest != digest {
+	if err := json.Unmarshal([]byte(r.body), &r.Grant); err != nil || r.Skill != name || r.Digest != digest {
 		return nil, unreadable(errors.New("the row of " + name + " is damaged"))
 	}
 	return r, nil
@@ -132,13 +133,26 @@ func (s *Store) Allow(ctx context.Context, by skill.Principal, g Grant) (*Grant,
 	return &g, err
 }
 
-// put writes a grant; values that it lacks are those of the grant before.
+// put writes a grant; values that it lacks are those of the grant before. A grant that was made of
+// a review is refused where the one that was reviewed is not there any more: what somebody revoked
+// meanwhile would be allowed again, and what somebody allowed lost.
 func (s *Store) put(ctx context.Context, tx *sql.Tx, g *Grant) error {
+	before, err := read(ctx, tx, g.Skill)
+	if err != nil {
+		return err
+	}
+	meanwhile := &skill.Error{
+		Op: "allow.put", Code: skill.Conflict, Subject: g.Skill,
+		Message: "what the scripts of " + g.Skill + " are allowed was changed meanwhile; review it again",
+	}
+	if of := g.reviewed; of != nil && !same(before, of.Grant) {
+		return meanwhile
+	}
 	values := map[string]string{}
 	for i := range g.Env {
 		v := &g.Env[i]
 		if v.Value == nil {
-			if err := s.keep(ctx, tx, g, v); err != nil {
+			if err := s.keep(before, v); err != nil {
 				return err
 			}
 		}
@@ -152,36 +166,57 @@ func (s *Store) put(ctx context.Context, tx *sql.Tx, g *Grant) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO script_grants (skill, digest, body, sealed) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (skill) DO UPDATE SET digest = excluded.digest, body = excluded.body, sealed = excluded.sealed`, store.Plain(g.Skill), store.Plain(g.Digest), string(body), sealed)
-	return err
-}
-
-// keep takes the value of a variable over from the grant that is there. The placeholder stays
-// where the hosts do.
-func (s *Store) keep(ctx context.Context, tx *sql.Tx, g *Grant, v *Variable) error {
-	before, err := read(ctx, tx, g.Skill)
+	was := ""
+	if before != nil {
+		was = before.body
+	}
+	// Another host can have written since the row was read.
+	done, err := tx.ExecContext(ctx, `INSERT INTO script_grants (skill, digest, body, sealed) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (skill) DO UPDATE SET digest = excluded.digest, body = excluded.body, sealed = excluded.sealed
+		WHERE script_grants.body = $5`, store.Plain(g.Skill), store.Plain(g.Digest), string(body), sealed, was)
 	if err != nil {
 		return err
 	}
-	var values map[string]string
-	if before != nil {
-		if values, err = s.unseal(before.Skill, before.Digest, before.sealed); err != nil {
-			return err
-		}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return cmp.Or[error](err, meanwhile)
 	}
-	value, ok := values[v.Name]
-	if !ok {
+	return nil
+}
+
+// same reports whether a grant is the one that a review showed.
+func same(now *row, reviewed *Grant) bool {
+	if now == nil || reviewed == nil {
+		return now == nil && reviewed == nil
+	}
+	return now.Digest == reviewed.Digest && now.By == reviewed.By && now.At.Equal(reviewed.At)
+}
+
+// keep takes the value of a variable over from the grant that is there. The placeholder stays
+// where the hosts do, and so do the hosts where none are named: a secret is not shown to scripts
+// because somebody left them out.
+func (s *Store) keep(before *row, v *Variable) error {
+	if before == nil {
 		return missing(v.Name)
 	}
+	values, err := s.unseal(before.Skill, before.Digest, before.sealed)
+	if err != nil {
+		return err
+	}
+	value, ok := values[v.Name]
+	i := slices.IndexFunc(before.Env, func(o Variable) bool { return o.Name == v.Name })
+	if !ok || i < 0 {
+		return missing(v.Name)
+	}
+	was := &before.Env[i]
 	v.Value = &value
-	places := v.For
+	if len(v.For) == 0 {
+		v.For = was.For
+	}
 	if err := v.check(); err != nil { // it may go to some hosts only from now on
 		return err
 	}
-	i := slices.IndexFunc(before.Env, func(o Variable) bool { return o.Name == v.Name })
-	if i >= 0 && slices.Equal(before.Env[i].For, places) {
-		v.Placeholder = before.Env[i].Placeholder
+	if slices.Equal(was.For, v.For) {
+		v.Placeholder = was.Placeholder
 	}
 	return nil
 }
