@@ -68,7 +68,7 @@ func TestMethodsOfPaths(t *testing.T) {
 		"/skills/echo/versions/": "GET, HEAD, OPTIONS", "/skills/echo/versions/a/b": "", "/skills/echo/versions/1.0.0:enable": "GET, HEAD, DELETE, OPTIONS", "/skills/:enable": "",
 		"/skills/echo/versions": "GET, HEAD, OPTIONS", "/skills/echo:invoke": "POST, OPTIONS", "/docs": "GET, HEAD, OPTIONS",
 		"/docs/docs.js": "GET, HEAD, OPTIONS",
-		"/agent-skills": get, "/agent-skills/": get, "/agent-skills/x": get, "/agent-skills/x:y": "", "/agent-skills/x/": get, "/agent-skills//resources/y": "",
+		"/agent-skills": get, "/agent-skills/": get, "/agent-skills/x": get, "/agent-skills/x:y": "", "/agent-skills/x/grant": get, "/agent-skills/x:allow": "POST, OPTIONS", "/agent-skills/x:revoke": "POST, OPTIONS", "/agent-skills/x/": get, "/agent-skills//resources/y": "",
 		"/agent-skills/x/resources": "", "/agent-skills/x/resources/": "", "/agent-skills/x/resources/y/z": get, "/agent-skills/x/others/y": "",
 		"/agent-skills/x/scripts/y": "", "/agent-skills/x/scripts/y:run": "POST, OPTIONS", "/agent-skills/x/scripts/y/z:run": "POST, OPTIONS",
 		"/agent-skills/x/scripts/y:run/": "POST, OPTIONS", "/agent-skills/x/scripts/:run": "", "/agent-skills/x:y/scripts/z:run": "POST, OPTIONS",
@@ -116,6 +116,8 @@ func requestFor(t testing.TB, r api.Route, about things) request {
 		out.body, out.header = body, []string{"Content-Type", ct}
 	case "PATCH /skills/{id}":
 		out.body, out.header = `{"description":"changed"}`, []string{"Content-Type", "application/json"}
+	case "POST /agent-skills/{name}:allow":
+		out.body = `{"digest":"sha256:1"}`
 	case "POST /agent/chat":
 		out.body = `{"message":"go on","conversation_id":"` + about.conversation + `"}`
 	case "POST /api/agent/execute":

@@ -42,7 +42,7 @@ var (
 	kindHealth  = &kind{open: true, own: true, health: true}
 	kindForm    = &kind{open: true, own: true, stream: true} // of the console, with an upload
 	kindCall    = &kind{json: true, call: true}
-	kindWork    = &kind{json: true}            // tasks and replays
+	kindWork    = &kind{json: true}            // tasks, replays and reviews
 	kindTurn    = &kind{json: true, own: true} // of the agent
 	kindUpload  = &kind{own: true, stream: true}
 	kindNone    = &kind{open: true, own: true, stream: true} // no route
@@ -100,6 +100,7 @@ func (s *Server) table() []Route {
 	o := &s.opt
 	up := func(h fiber.Handler) fiber.Handler { return only(o.Uploads != nil, errUploadsOff, h) }
 	approvals := func(h fiber.Handler) fiber.Handler { return only(o.Approvals != nil, errNoApprovals, h) }
+	grants := func(h fiber.Handler) fiber.Handler { return only(o.Grants != nil, errNoGrants, h) }
 	executions := func(h fiber.Handler) fiber.Handler { return only(o.Executions != nil, errNoExecutions, h) }
 	chat := func(h fiber.Handler) fiber.Handler { return only(o.Chat != nil, errAgentOff, h) }
 	changes := func(h fiber.Handler) fiber.Handler { return only(o.Definitions != nil, errDefinitionsOff, h) }
@@ -125,6 +126,9 @@ func (s *Server) table() []Route {
 		{get, "/agent-skills/{name}", read, kindList, s.loadAgentSkill},
 		{get, "/agent-skills/{name}/resources/{path}", read, kindList, s.readResource},
 		{post, pathRun, runner, kindCall, s.runScript},
+		{get, "/agent-skills/{name}/grant", admin, kindReport, grants(s.getGrant)},
+		{post, "/agent-skills/{name}:allow", admin, kindWork, grants(s.allowScripts)},
+		{post, "/agent-skills/{name}:revoke", admin, kindDecide, grants(s.revokeScripts)},
 		{get, "/approvals", either, kindRecord, s.listApprovals},
 		{get, "/approvals/{id}", either, kindRecord, approvals(s.getApproval)},
 		{post, "/approvals/{id}:approve", admin, kindDecide, approvals(s.decideApproval(true))},

@@ -77,6 +77,7 @@ type Options struct {
 	AgentSkills AgentSkills  // nil: there are none
 	Tools       Tools        // nil: there are no tool definitions
 	Approvals   Approvals    // nil: there are none
+	Grants      Grants       // nil: scripts of Agent Skills are allowed nothing
 	Usage       Usage        // nil: nothing is counted
 	Executions  Executions   // nil: nothing is on record
 	Changes     Changes      // nil: nothing is on record

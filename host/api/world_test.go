@@ -140,7 +140,7 @@ func newWorld(t *testing.T) *world {
 		o.WriteTimeout, o.StallTimeout = time.Minute, time.Minute
 		o.Door, o.Starter, o.Executions, o.Authenticate = w.door, w.door, w.manager, w.keys.Authenticate
 		o.Catalogue, o.Uploads, o.Approvals, o.MCP, o.Definitions = worldCatalogue{apitest.NewCatalogue()}, w.uploads, w.approvals, m, &apitest.Definitions{}
-		o.Metrics, o.Usage = apitest.Metrics, apitest.Usage
+		o.Metrics, o.Usage, o.Grants = apitest.Metrics, apitest.Usage, newScriptGrants(t)
 		metadata := []byte(`{"resource": "https://skills.example.com/mcp", "authorization_servers": ["https://login.example.com"]}`)
 		o.Resource.Documents = map[string][]byte{"": metadata, "/mcp": metadata}
 		o.Console = apitest.Console(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") }, nil)

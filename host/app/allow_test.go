@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -22,6 +23,7 @@ import (
 	"openskill/host/app/config"
 	"openskill/host/app/hosttest"
 	"openskill/host/dispatch/allow"
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -57,6 +59,7 @@ type leakyHost struct {
 	log        bytes.Buffer
 	spans      *tracetest.InMemoryExporter
 	own, other *httptest.Server
+	answers    string // of the API
 
 	mu           sync.Mutex
 	atOwn        string
@@ -114,15 +117,40 @@ func (l *leakyHost) write(t *testing.T, name, text string) {
 	}
 }
 
-func (l *leakyHost) allow(t *testing.T) {
+// ask sends a request to the API as the operator, and notes the answer.
+func (l *leakyHost) ask(t *testing.T, method, path, body string) string {
 	t.Helper()
-	value := allowedValue
-	_, err := l.Allowing().Allow(t.Context(), skill.Local(), "leaky", allow.Wish{
-		HTTP: []string{l.own.URL, l.other.URL}, Env: []allow.Variable{{Name: "API_KEY", Value: &value, For: []string{l.own.URL}}},
-	})
+	transport, err := l.Transport()
 	if err != nil {
 		t.Fatal(err)
 	}
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://host"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %d %s, %v", method, path, resp.StatusCode, answer, err)
+	}
+	l.answers += string(answer)
+	return string(answer)
+}
+
+func (l *leakyHost) allow(t *testing.T) {
+	t.Helper()
+	var r allow.Review
+	if err := json.Unmarshal([]byte(l.ask(t, "GET", "/agent-skills/leaky/grant", "")), &r); err != nil {
+		t.Fatal(err)
+	}
+	l.ask(t, "POST", "/agent-skills/leaky:allow", fmt.Sprintf(`{"digest":%q,"http":[%q,%q],"env":[{"name":"API_KEY","value":%q,"for":[%q]}]}`,
+		r.Digest, l.own.URL, l.other.URL, allowedValue, l.own.URL))
+	l.ask(t, "GET", "/agent-skills/leaky/grant", "")
 }
 
 func (l *leakyHost) leak(more ...string) (*skill.Result, *skill.Reply) {
@@ -140,6 +168,10 @@ func TestSecretsAreNowhere(t *testing.T) {
 	}
 	if _, err := l.Replay(t.Context(), skill.Local(), result.Meta.ExecutionID); err != nil {
 		t.Fatal(err)
+	}
+	changes, err := records.NewStore(l.kept.db).Changes(t.Context(), records.ChangeQuery{Limit: 10})
+	if err != nil || !strings.Contains(fmt.Sprintf("%+v", changes), "API_KEY for http://127.0.0.1") {
+		t.Errorf("the grant is not on record: %+v, %v", changes, err)
 	}
 	go func() { <-l.waits; close(l.leave) }()
 	if failed, _ := l.leak("fail"); failed.Success {
@@ -169,7 +201,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := map[string]string{
-		"the other host": atOther, "output": string(reply.Stdout) + string(reply.Stderr), "result": fmt.Sprintf("%+v", result), "log": l.log.String(),
+		"the other host": atOther, "answers": l.answers, "changes": fmt.Sprintf("%+v", changes), "output": string(reply.Stdout) + string(reply.Stderr), "result": fmt.Sprintf("%+v", result), "log": l.log.String(),
 		"traces": fmt.Sprintf("%+v", l.spans.GetSpans()), "backup": plain.String(),
 	}
 	for _, a := range reply.Artifacts {
@@ -186,7 +218,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for where, least := range map[string]int{"traces": 1000, "log": 100, "artifact key.txt": 10, "backup": 10_000} {
+	for where, least := range map[string]int{"answers": 1000, "traces": 1000, "log": 100, "artifact key.txt": 10, "backup": 10_000} {
 		if len(left[where]) < least {
 			t.Errorf("%s has %d bytes to look at", where, len(left[where]))
 		}

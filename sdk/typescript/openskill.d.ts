@@ -678,6 +678,58 @@ export type ResourceMetadata = {
   scopes_supported?: string[];
 };
 
+export type ScriptAsk = {
+  file?: string;
+  line?: number;
+  /** A rule, or the name of a variable. */
+  name: string;
+  /** Not proposed when the grant was made. */
+  new: boolean;
+};
+
+export type ScriptGrant = {
+  at: string;
+  by: string;
+  /** Of the folder that it is for. */
+  digest: string;
+  env: {
+    for?: string[];
+    name: string;
+    /** What scripts have instead of the value. */
+    placeholder?: string;
+  }[];
+  /** Digests by path. */
+  files?: Record<string, string>;
+  http: string[];
+  proposed: {
+    env: string[];
+    http: string[];
+  };
+  skill: string;
+};
+
+export type ScriptReview = {
+  changes: {
+    added: string[];
+    changed: string[];
+    /** Asked for before and not any more. */
+    gone: string[];
+    removed: string[];
+    /** There were too many files to tell. */
+    unknown?: boolean;
+  } | null;
+  /** Of the folder as it is now. */
+  digest: string;
+  /** Variables that they ask for. */
+  env: ScriptAsk[];
+  grant: ScriptGrant | null;
+  /** Requests that the scripts ask for. */
+  http: ScriptAsk[];
+  skill: string;
+  /** changed: other files were allowed, and scripts do not run. */
+  state: "none" | "allowed" | "changed";
+};
+
 /** All fields are optional. */
 export type ScriptRunRequest = {
   /** The command line: a list of strings and numbers, or an object whose keys become options. */
@@ -685,6 +737,20 @@ export type ScriptRunRequest = {
   /** The text on standard input. */
   input?: string;
   limits?: RequestLimits;
+};
+
+export type ScriptWish = {
+  /** Of the folder as it was reviewed. */
+  digest: string;
+  env?: {
+    /** Hosts that get the value, while scripts have a placeholder; default: scripts see the value. */
+    for?: string[];
+    name: string;
+    /** Stored encrypted and in no response; default: the one that was allowed before, for the same hosts unless for has others. */
+    value?: string;
+  }[];
+  /** Rules: an address, and methods behind a space. */
+  http?: string[];
 };
 
 /** Everything a caller or model needs to call a skill. */
@@ -933,6 +999,38 @@ export interface paths {
       };
     };
   };
+  "/agent-skills/{name}/grant": {
+    /** Get what the scripts of an Agent Skill ask for and are allowed. (getScriptGrant) */
+    GET: {
+      path: {
+        /** The name of an Agent Skill. */
+        name: AgentSkillName;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: ScriptReview;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
   "/agent-skills/{name}/resources/{path}": {
     /** Get a resource of an Agent Skill. (readAgentSkillResource) */
     GET: {
@@ -1011,6 +1109,75 @@ export interface paths {
         500: SkillFailure;
         502: SkillFailure;
         503: SkillFailure;
+      };
+    };
+  };
+  "/agent-skills/{name}:allow": {
+    /** Allow the scripts of an Agent Skill requests and variables. (allowScripts) */
+    POST: {
+      path: {
+        /** The name of an Agent Skill. */
+        name: AgentSkillName;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      body: ScriptWish;
+      answers: {
+        200: ScriptReview;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        415: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/agent-skills/{name}:revoke": {
+    /** Revoke what the scripts of an Agent Skill are allowed. (revokeScripts) */
+    POST: {
+      path: {
+        /** The name of an Agent Skill. */
+        name: AgentSkillName;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: {
+          skill: string;
+          state: "none";
+        };
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        415: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
       };
     };
   };
