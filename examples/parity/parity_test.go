@@ -60,6 +60,7 @@ func TestTables(t *testing.T) {
 		{"check-quiet.txt", []string{"skills", "check", "--quiet", "csv-report", "word-stats"}, 0},
 		{"word-stats.txt", []string{"skills", "parity", "word-stats", "--cases", "word-stats.cases.yaml"}, 0},
 		{"csv-report.txt", []string{"skills", "parity", "csv-report", "--cases", "csv-report.cases.yaml"}, 0},
+		{"programs.txt", []string{"skills", "parity", "programs", "--cases", "programs.cases.yaml"}, 0},
 		{"needs-more.txt", []string{"skills", "parity", "needs-more", "--cases", "needs-more.cases.yaml"}, 0},
 	}
 	for _, test := range tests {
@@ -68,7 +69,7 @@ func TestTables(t *testing.T) {
 				t.Skip("there is no python3 to compare with")
 			}
 			cmd := exec.CommandContext(t.Context(), binary, test.args...)
-			cmd.Env = append(os.Environ(), "OPENSKILL_STATE_DIR="+state)
+			cmd.Env = append(os.Environ(), "OPENSKILL_STATE_DIR="+state, "OPENSKILL_TIMEOUT_MS=100000") // processes that live side by side start slowly
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			err := cmd.Run()

@@ -2,7 +2,7 @@ package python
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"strings"
 
 	"openskill/plugins/python/runtimes"
@@ -41,19 +41,10 @@ var programScript string
 //go:embed boot.py
 var bootScript string
 
-// Modules that scripts import, and WASI leaves out.
-var (
-	//go:embed lib/sockets.py
-	socketsModule []byte
-	//go:embed lib/ssl.py
-	sslModule []byte
-	//go:embed lib/threads.py
-	threadsModule []byte
-	//go:embed lib/generators.py
-	generatorsModule []byte
-	//go:embed lib/pools.py
-	poolsModule []byte
-)
+// modules are those of lib: what scripts import, and WASI leaves out.
+//
+//go:embed lib/*.py
+var modules embed.FS
 
 // bootFile is what the interpreter runs; it runs the script.
 const bootFile = "/openskill/boot.py"
@@ -72,15 +63,21 @@ func boot(runtime string) []byte {
 // own mounts the boot file and the modules, and names a start that has them, on a runtime
 // whose module has this digest.
 func own(runtime, module string) (mounts []guestfs.Mount, name string) {
-	b := boot(runtime)
-	return []guestfs.Mount{
-		{Path: bootFile, FS: guestfs.Bytes(b)},
-		{Path: "/openskill/lib/sockets.py", FS: guestfs.Bytes(socketsModule)},
-		{Path: "/openskill/lib/ssl.py", FS: guestfs.Bytes(sslModule)},
-		{Path: "/openskill/lib/threads.py", FS: guestfs.Bytes(threadsModule)},
-		{Path: "/openskill/lib/generators.py", FS: guestfs.Bytes(generatorsModule)},
-		{Path: "/openskill/lib/pools.py", FS: guestfs.Bytes(poolsModule)},
-	}, started(module, b, socketsModule, sslModule, threadsModule, generatorsModule, poolsModule)
+	files := [][]byte{boot(runtime)}
+	mounts = append(mounts, guestfs.Mount{Path: bootFile, FS: guestfs.Bytes(files[0])})
+	list, err := modules.ReadDir("lib")
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	for _, f := range list {
+		b, err := modules.ReadFile("lib/" + f.Name())
+		if err != nil {
+			panic(err)
+		}
+		files = append(files, b)
+		mounts = append(mounts, guestfs.Mount{Path: "/openskill/lib/" + f.Name(), FS: guestfs.Bytes(b)})
+	}
+	return mounts, started(module, files...)
 }
 
 // started names what a start begins with, by digest of the module and of the files of

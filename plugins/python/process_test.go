@@ -170,13 +170,33 @@ to a file`},
 print(subprocess.run(["python3", "-c", "import os; print(os.environ.get('A'), os.getcwd())"], env={"A": "ä"}, cwd="/tmp", capture_output=True, text=True).stdout)
 os.environ["B"] = "b"
 print(subprocess.check_output(["python3", "-c", "import os; print(os.environ['B'])"]))`, "ä /tmp\n\nb'b\\n'"},
+		{"looked for", `
+import shutil
+print(shutil.which("python3"), shutil.which("git"), os.access("/usr/bin/python", os.X_OK), os.path.exists("/bin/git"), os.environ["PATH"])
+for change in (lambda: open("/usr/bin/git", "w"), lambda: os.unlink("/usr/bin/python3"), lambda: os.rename("other.py", "/bin/python3")):
+    try: change()
+    except OSError as e: print(e.strerror)
+print(subprocess.check_output(["/usr/bin/python3", "-c", "import shutil; print(shutil.which('python'))"], env={}, text=True), sorted(os.listdir("/usr/bin")))`, `/usr/bin/python3 None True False /usr/bin:/bin
+Read-only file system
+Read-only file system
+Cross-device link
+/bin/python
+ ['python', 'python3']`},
+		{"instead of this one", `
+atexit = __import__("atexit"); atexit.register(print, "never")
+os.read(0, 3)
+os.execlp("python3", "python3", "-c", "import sys; print(sys.stdin.read(), sys.argv); sys.exit(0)", "x")`, "input ['-c', 'x']"},
+		{"a copy of this one", `
+print(hasattr(os, "fork"))
+try: os.fork()
+except AttributeError as e: print(e)`, "False\nmodule 'os' has no attribute 'fork'; the sandbox has no copies of a process: start another one by subprocess"},
 		{"of module os", `
 r, w = os.pipe(); os.write(w, b"x"); os.close(w); print(os.read(r, 9), os.read(r, 9))
 print(os.system(""))`, "b'x' b''\n0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if r := run(t, "import subprocess\n"+c.text); r.Code != "" || r.ExitCode != 0 || strings.TrimSpace(string(r.Stdout)) != c.want {
+			if r := run(t, "import subprocess\n"+c.text, func(c *skill.Call) { c.Stdin = []byte("1, input") }); r.Code != "" || r.ExitCode != 0 || strings.TrimSpace(string(r.Stdout)) != c.want {
 				t.Errorf("%s %s %d\n%s\nwant\n%s\n%s", r.Code, r.Message, r.ExitCode, r.Stdout, c.want, r.Stderr)
 			}
 		})

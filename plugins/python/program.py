@@ -1,152 +1,96 @@
 # What programs of the command line find outside, and WASI has not.
 def _program(hook=_hook):
-    import errno
     import os
     import sys
 
-    # Programs: the host starts them as processes of the run.
+    # Programs: the host starts them as processes of the run (lib/processes.py).
 
-    def host(op, path=None, **more):
-        """Asks the host. What it refuses is the OSError that Linux has for it."""
-        import json
+    def later(name):
+        def function(*args, **kwargs):
+            import _openskill_processes
 
-        fd = os.open("/dev/process", os.O_RDWR)
-        try:
-            request = json.dumps({"op": op, **more}).encode()
-            while request:
-                request = request[os.write(fd, request):]
-            parts = []
-            while part := os.read(fd, 65536):
-                parts.append(part)
-        finally:
-            os.close(fd)
-        answer = json.loads(b"".join(parts))
-        if "error" in answer:
-            number = getattr(errno, answer["error"], errno.EIO)
-            raise OSError(number, os.strerror(number), path) if path else OSError(number, os.strerror(number))
-        return answer
+            return getattr(_openskill_processes, name)(*args, **kwargs)
 
-    def pipe():
-        ends = host("pipe")
-        return ends["read"], ends["write"]
+        function.__name__ = function.__qualname__ = name
+        function.__module__ = "posix"
+        return function
 
-    def kill(pid, signal, /):
-        host("kill", pid=pid, signal=int(signal))
-
-    def status(ended):
-        """What waitpid says of it."""
-        return ended.get("signal", 0) or (ended.get("exit", 0) & 0xFF) << 8
-
-    def waitpid(pid, options, /):
-        ended = host("wait", pid=max(pid, 0), block=not options & 1)
-        return ended["pid"], status(ended)
-
-    def exit_code(status, /):
-        return -(status & 0x7F) if status & 0x7F else status >> 8
-
-    def system(command):
-        import subprocess
-
-        if not os.fsdecode(command).strip():
-            return 0
-        try:
-            code = subprocess.Popen(command, shell=True).wait()
-        except OSError:
-            print(f"sh: 1: {os.fsdecode(command).split()[0]}: not found", file=sys.stderr)
-            return 127 << 8
-        return -code if code < 0 else code << 8
-
-    for function in (pipe, kill, waitpid, system):
-        if not hasattr(os, function.__name__):
-            setattr(os, function.__name__, function)
-    if not hasattr(os, "waitstatus_to_exitcode"):
-        os.waitstatus_to_exitcode = exit_code
-    if not hasattr(os, "WNOHANG"):
-        os.WNOHANG = 1
+    spawns = "spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe".split()
+    for name in "pipe kill killpg wait waitpid system execv execve posix_spawn posix_spawnp waitstatus_to_exitcode".split() + spawns:
+        if not hasattr(os, name):
+            setattr(os, name, later(name))
+    numbers = dict(
+        WNOHANG=1, WUNTRACED=2, P_WAIT=0, P_NOWAIT=1, P_NOWAITO=1, POSIX_SPAWN_OPEN=0, POSIX_SPAWN_CLOSE=1, POSIX_SPAWN_DUP2=2
+    )
+    for name, number in numbers.items():
+        if not hasattr(os, name):
+            setattr(os, name, number)
+    parts = dict(
+        WIFEXITED=lambda status: status & 0x7F == 0, WEXITSTATUS=lambda status: status >> 8 & 0xFF,
+        WIFSIGNALED=lambda status: status & 0x7F != 0, WTERMSIG=lambda status: status & 0x7F,
+        WIFSTOPPED=lambda status: False, WCOREDUMP=lambda status: False,
+    )
+    for name, function in parts.items():
+        if not hasattr(os, name):
+            setattr(os, name, function)
     sys.executable = "/usr/bin/python3"  # as a program of the run
 
-    def programs(subprocess):
-        class Popen(subprocess.Popen):
-            def _execute_child(
-                self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell,
-                p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *rest,
-            ):
-                self._child_created = False
-                try:
-                    if isinstance(args, (str, bytes)) or hasattr(args, "__fspath__"):
-                        args = [args]
-                    args = [os.fsdecode(a) for a in args]
-                    if shell:
-                        args = ["/bin/sh", "-c", *args]
-                    if executable is not None:
-                        args[0] = os.fsdecode(executable)
-                    here = os.getcwd()
-                    if cwd is not None:
-                        here = os.path.join(here, os.fsdecode(cwd))
-                        if not os.path.isdir(here):
-                            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), cwd)
-                    env = os.environ if env is None else env
-                    streams = {
-                        name: fd for name, fd in (("stdin", p2cread), ("stdout", c2pwrite), ("stderr", errwrite)) if fd != -1
-                    }
-                    entries = [f"{os.fsdecode(k)}={os.fsdecode(v)}" for k, v in env.items()]
-                    self.pid = host("start", args[0], args=args, env=entries, dir=here, **streams)["pid"]
-                    self._child_created = True
-                finally:
-                    devnull = getattr(self, "_devnull", None)
-                    for theirs, mine in ((p2cread, p2cwrite), (c2pwrite, c2pread), (errwrite, errread)):
-                        if theirs != -1 and mine != -1 and theirs != devnull:
-                            os.close(theirs)
-                    if devnull is not None:
-                        os.close(devnull)
-                    self._closed_child_pipe_fds = True
+    def programs(module):
+        import _openskill_processes
 
-            def _internal_poll(self, *_, **__):
-                if self.returncode is None and not self._ended(False):
-                    return None
-                return self.returncode
+        _openskill_processes.programs(module)
 
-            def _ended(self, block):
-                """Whether it has ended; it has its exit code then."""
-                try:
-                    ended = host("wait", pid=self.pid, block=block)
-                except ChildProcessError:
-                    ended = {"pid": self.pid, "exit": 0}  # as where somebody else has waited for it
-                except OSError:
-                    return False
-                if ended["pid"]:
-                    self.returncode = exit_code(status(ended))
-                return self.returncode is not None
+    def loops(module):
+        import _openskill_processes
 
-            def _wait(self, timeout):
-                import time
+        _openskill_processes.loops(module)
 
-                end, delay = None if timeout is None else time.monotonic() + timeout, 0.0005
-                while self.returncode is None and not self._ended(timeout is None):
-                    left = end - time.monotonic()
-                    if left <= 0:
-                        raise subprocess.TimeoutExpired(self.args, timeout)
-                    delay = min(delay * 2, left, 0.05)
-                    time.sleep(delay)
-                return self.returncode
+    def missing(name):  # hasattr says what is there
+        instead = {"fork": "; the sandbox has no copies of a process: start another one by subprocess", "forkpty": "; use subprocess"}
+        raise AttributeError(f"module 'os' has no attribute {name!r}{instead.get(name, '')}", name=name, obj=os)
 
-            def send_signal(self, sig):
-                if self.poll() is None:
-                    kill(self.pid, sig)
+    os.__getattr__ = missing
 
-            def terminate(self):
-                self.send_signal(15)
+    # What scripts print of the machine and the user, and choose by.
 
-            def kill(self):
-                self.send_signal(9)
+    def uname():
+        """Names the sandbox as a machine, as the shell does."""
+        return os.uname_result(("Linux", "sandbox", "5.15.0-sandbox", "#1 SMP PREEMPT sandbox", "x86_64"))
 
-        Popen.__qualname__, Popen.__module__ = "Popen", "subprocess"
-        subprocess.Popen = Popen
-        subprocess._can_fork_exec = True
+    def get_terminal_size(fd=1, /):
+        import errno
 
-    for function, value in (("getuid", 1000), ("geteuid", 1000), ("getgid", 1000), ("getegid", 1000), ("getppid", 1)):
+        raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
+
+    for function in (uname, get_terminal_size):
+        function.__module__ = "posix"
+        setattr(os, function.__name__, function)
+
+    def user(module):
+        plain = module.getuser
+
+        def getuser():
+            try:
+                return plain()
+            except (OSError, ImportError):
+                return "skill"
+
+        module.getuser = getuser
+
+    values = dict(
+        getuid=1000, geteuid=1000, getgid=1000, getegid=1000, getppid=1, getlogin="skill", getgroups=[1000], setsid=1, getsid=1, getpgrp=1,
+        setpgid=None, getloadavg=(0.0, 0.0, 0.0),
+    )
+    for function, value in values.items():
         if not hasattr(os, function):
             setattr(os, function, lambda *_, value=value: value)
+    for function, value in (("getpgid", lambda pid: pid or 1), ("sched_getaffinity", lambda pid: {0})):
+        if not hasattr(os, function):
+            setattr(os, function, value)
+
+    def machine(platform):
+        platform.libc_ver = lambda executable=None, lib="", version="", chunksize=0: ("glibc", "2.36")
+        platform._Processor.get = staticmethod(lambda: "")  # which starts a program
 
     # Help of argparse, as it was up to Python 3.12, which most machines have, and what is
     # written about programs shows: each option with its value, and lines of usage that
@@ -177,4 +121,10 @@ def _program(hook=_hook):
         formatter._get_actions_usage_parts = usage_parts
         formatter._format_action_invocation = invocation
 
-    hook({"argparse": classic, "subprocess": programs})
+    hook(
+        {"argparse": classic, "asyncio.unix_events": loops, "getpass": user, "platform": machine, "subprocess": programs},
+        {
+            "_openskill_processes": "/openskill/lib/processes.py", "fcntl": "/openskill/lib/fcntl.py",
+            "grp": "/openskill/lib/grp.py", "pwd": "/openskill/lib/pwd.py",
+        },
+    )

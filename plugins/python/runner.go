@@ -128,13 +128,16 @@ func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start
 		args = append(args, call.Args...)
 	}
 	env := append(l.env(), "OPENSKILL_HEAP="+strconv.FormatUint(heap(call.Limits.Memory), 10))
+	if call.Script {
+		env = append(env, "PWD="+dir, "OPENSKILL_SCRIPT="+strings.Join(call.Plan.Imports, ","))
+	}
+	env = append(env, call.Grants.Env...) // the first of a name counts
 	switch {
 	case call.Script:
-		env = append(env, "TMPDIR=/tmp", "HOME=/tmp", "PWD="+dir, "OPENSKILL_SCRIPT="+strings.Join(call.Plan.Imports, ","))
+		env = append(env, "TMPDIR=/tmp", "HOME=/tmp", "PATH=/usr/bin:/bin")
 	case call.Grants.Scratch:
 		env = append(env, "TMPDIR=/work", "HOME=/work")
 	}
-	env = append(env, call.Grants.Env...)
 	return &sandbox.Start{
 		Name: l.name, Args: args, Env: env, Entry: entry, Fuel: startFuel, Time: startTime,
 		Each: len(call.Args) > 0 && !call.Script, Head: head,

@@ -156,12 +156,17 @@ func TestPython(t *testing.T) {
 			want: []string{"s.py:1: cannot run: import distutils.util: removed in Python 3.13", "s.py:2: cannot run: import cgi"},
 		},
 		{
-			name: "what this machine alone has", text: "import fcntl\nimport pwd\nimport resource\nimport curses\n", verdict: preflight.CannotRun, runtime: "slim",
-			want: []string{"s.py:1: cannot run: import fcntl", "s.py:2: cannot run: import pwd", "s.py:3: cannot run: import resource", "s.py:4: cannot run: import curses"},
+			name: "what this machine alone has", text: "import termios\nimport syslog\nimport resource\nimport curses\n", verdict: preflight.CannotRun, runtime: "slim",
+			want: []string{"s.py:1: cannot run: import termios", "s.py:2: cannot run: import syslog", "s.py:3: cannot run: import resource", "s.py:4: cannot run: import curses"},
 		},
 		{
 			name: "other programs", text: "import subprocess as sp, os\nfrom subprocess import check_output as co\nsp.run(['git'])\nco('ls')\nos.system('ls')\ntry:\n    pass\nexcept sp.CalledProcessError:\n    pass\nos.fork()\n", verdict: preflight.CannotRun, runtime: "slim",
 			want: []string{"s.py:3: cannot run: git is not there: command not found (127)", "s.py:10: cannot run: os.fork is not there"},
+		},
+		{name: "programs of this machine", text: "import asyncio, os, shutil, pwd, fcntl, getpass\nshutil.which('jq')\nos.execvp('ls', ['ls'])\nasyncio.create_subprocess_exec('ls')\nos.spawnlp(0, 'ls', 'ls')\ngetpass.getuser()\nfcntl.flock(1, fcntl.LOCK_EX)\n", verdict: preflight.MayDiffer, runtime: "slim", want: []string{"s.py:6: may differ: getpass.getuser tells of the sandbox", "s.py:7: may differ: fcntl.flock: locks of files"}},
+		{
+			name: "looked for first", text: "import os, shutil, subprocess\nif shutil.which('pbcopy'):\n    subprocess.run(['pbcopy'])\nos.path.exists('/usr/bin/jq')\nos.path.exists('/usr/bin/pbcopy')\nopen('/usr/bin/pbcopy')\n", verdict: preflight.CannotRun, runtime: "slim",
+			want: []string{"s.py:3: may differ: pbcopy is not there, and the script looks for it first", `s.py:5: may differ: os.path.exists("/usr/bin/pbcopy"): the sandbox shows the skill's folder alone, so the answer is no`, `s.py:6: cannot run: open("/usr/bin/pbcopy")`},
 		},
 		{name: "a module that starts programs, imported alone", text: "import subprocess, threading, socket, multiprocessing, signal\n", verdict: preflight.Runs, runtime: "slim"},
 		{

@@ -11,9 +11,6 @@ const gone = "removed in Python 3.13"
 // missingLibrary has the modules of the standard library that no runtime has, and
 // those that newer versions of the language have taken out.
 var missingLibrary = map[string]why{
-	"fcntl":       {KindSystem, "files cannot be locked", "leave the lock out: nobody else sees the files"},
-	"pwd":         {KindSystem, "there are no users", "leave it out, or take the value as an argument"},
-	"grp":         {KindSystem, "there are no groups", "leave it out, or take the value as an argument"},
 	"spwd":        {KindSystem, "there are no users", "leave it out"},
 	"resource":    {KindSystem, "limits are the host's", "leave it out: the host measures memory and time"},
 	"readline":    {KindSystem, "there is no terminal", "leave it out"},
@@ -89,3 +86,6 @@ var insteadOf = map[string]string{
 	"tensorflow": "use numpy or sklearn", "plotly": "use matplotlib", "polars": "use pandas",
 	"duckdb": "use sqlite3 or pandas",
 }
+
+// ours are modules of the standard library that scripts get from the sandbox and not from a runtime.
+var ours = map[string]bool{"fcntl": true, "grp": true, "pwd": true, "ssl": true}

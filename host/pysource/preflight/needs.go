@@ -127,6 +127,12 @@ func (c *check) pythonNeeds(ctx context.Context, file string, m *pysource.Module
 		c.variable(file, m.Variables[i].Line, m.Variables[i].Name)
 	}
 	methods := m.Methods
+	looked := map[string]bool{} // programs that the script looks for before it starts them
+	for i := range m.Programs {
+		if p := &m.Programs[i]; p.Look && len(p.Words) > 0 {
+			looked[p.Words[0]] = true
+		}
+	}
 	for i := range m.Programs {
 		p := &m.Programs[i]
 		if p.Look {
@@ -135,6 +141,9 @@ func (c *check) pythonNeeds(ctx context.Context, file string, m *pysource.Module
 		r := c.started(file, p)
 		if r == nil {
 			continue
+		}
+		for j := range r.commands {
+			r.commands[j].guarded = r.commands[j].guarded || looked[r.commands[j].name]
 		}
 		connects = connects || r.connects
 		methods = append(methods, r.methods...)

@@ -141,7 +141,7 @@ func (c *check) imported(name string, f *source, im *pysource.Import) {
 		c.lacks(name, im)
 		return
 	}
-	if top == "__future__" || top == "ssl" || top == "__main__" || strings.HasPrefix(top, "_") && knownPrivate[top] {
+	if top == "__future__" || ours[top] || top == "__main__" || strings.HasPrefix(top, "_") && knownPrivate[top] {
 		return
 	}
 	if c.elsewhere(f, im, top) {

@@ -18,7 +18,7 @@ type rule struct {
 var (
 	process = &rule{
 		kind: KindProcess, severity: CannotRun, call: true,
-		what: "%s is not there: the sandbox starts programs by subprocess, os.system and os.popen", instead: "use subprocess.run",
+		what: "%s is not there: the sandbox has no copies of a process", instead: "use subprocess.run",
 	}
 	interpreters = &rule{
 		kind: KindThread, severity: CannotRun, call: true,
@@ -95,8 +95,12 @@ var (
 		word: func(name string) bool { return slices.Contains([]string{"lxml", "lxml-xml", "xml"}, name) },
 	}
 	search = &rule{
-		kind: KindProcess, severity: MayDiffer, call: true,
-		what: "%s finds no program, though the sandbox has python3, the shell and its commands", instead: "start them by name",
+		kind: KindNative, severity: MayDiffer, call: true,
+		what: "%s finds none: the sandbox cannot load compiled code", instead: "use pure Python",
+	}
+	locks = &rule{
+		kind: KindFile, severity: MayDiffer, call: true,
+		what: "%s: locks of files are given to anybody who asks",
 	}
 	browser = &rule{
 		kind: KindProcess, severity: MayDiffer, call: true,
@@ -107,33 +111,12 @@ var (
 // rules has the names of what a sandbox lacks. The longest name that is in front of a
 // use counts.
 var rules = map[string]*rule{
-	"os.fork":         process,
-	"os.forkpty":      process,
-	"os.execl":        process,
-	"os.execle":       process,
-	"os.execlp":       process,
-	"os.execv":        process,
-	"os.execve":       process,
-	"os.execvp":       process,
-	"os.execvpe":      process,
-	"os.spawnl":       process,
-	"os.spawnlp":      process,
-	"os.spawnv":       process,
-	"os.spawnve":      process,
-	"os.spawnvp":      process,
-	"os.posix_spawn":  process,
-	"os.posix_spawnp": process,
-	"os.startfile":    process,
-	"os.killpg":       process,
-	"os.wait":         process,
-	"pty.spawn":       process,
-	"pty.fork":        process,
-	"asyncio.subprocess.create_subprocess_exec":  process,
-	"asyncio.subprocess.create_subprocess_shell": process,
-	"asyncio.create_subprocess_exec":             process,
-	"asyncio.create_subprocess_shell":            process,
+	"os.fork":      process,
+	"os.forkpty":   process,
+	"os.startfile": process,
+	"pty.spawn":    process,
+	"pty.fork":     process,
 
-	"shutil.which":            search,
 	"webbrowser.open":         browser,
 	"webbrowser.open_new":     browser,
 	"webbrowser.open_new_tab": browser,
@@ -215,7 +198,7 @@ var rules = map[string]*rule{
 	"sys.stdin.encoding":    nil,
 	"fileinput.input":       input,
 	"getpass.getpass":       terminal,
-	"getpass.getuser":       users,
+	"getpass.getuser":       machine,
 	"os.ttyname":            terminal,
 	"os.openpty":            terminal,
 	"os.tcgetpgrp":          terminal,
@@ -229,12 +212,12 @@ var rules = map[string]*rule{
 	"os.path.expanduser":      home,
 	"pathlib.Path.home":       home,
 	"pathlib.Path.expanduser": home,
-	"os.getlogin":             users,
+	"os.getlogin":             machine,
 	"os.getuid":               machine,
 	"os.geteuid":              machine,
 	"os.getgid":               machine,
 	"os.getegid":              machine,
-	"os.getgroups":            users,
+	"os.getgroups":            machine,
 	"os.setuid":               users,
 	"os.setgid":               users,
 	"os.chown":                users,
@@ -255,6 +238,11 @@ var rules = map[string]*rule{
 	"platform.release":        machine,
 	"platform.processor":      machine,
 	"uuid.getnode":            machine,
+	"pwd":                     machine,
+	"grp":                     machine,
+	"fcntl.flock":             locks,
+	"fcntl.lockf":             locks,
+	"fcntl.ioctl":             terminal,
 	"sys.platform":            {kind: KindSystem, severity: MayDiffer, once: true, what: `sys.platform is "wasi"`},
 }
 
@@ -269,3 +257,6 @@ var pathCalls = map[string]int{
 	"os.path.expanduser": 0, "shutil.copy": 2, "shutil.copy2": 2, "shutil.copyfile": 2, "shutil.copytree": 2,
 	"shutil.move": 2, "shutil.rmtree": 1, "glob.glob": 1, "glob.iglob": 1, "logging.FileHandler": 1,
 }
+
+// asks are those of them that tell whether a file is there: without it, a script goes on.
+var asks = map[string]bool{"os.path.exists": true, "os.path.isfile": true, "os.path.isdir": true}

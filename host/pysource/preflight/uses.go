@@ -114,6 +114,9 @@ func (c *check) path(file string, u *pysource.Use) {
 			c.find(file, u.Line, CannotRun, KindInput, `there is no "/dev/stdin"`, "read sys.stdin, or open descriptor 0")
 		case p == "/tmp" || strings.HasPrefix(p, "/tmp/"):
 			c.find(file, u.Line, MayDiffer, KindFile, fmt.Sprintf("%s(%q): files of other programs in /tmp are not there, and nothing stays", u.Name, p), "write into the working folder: new files there come back as artifacts")
+		case (path.Dir(p) == "/usr/bin" || path.Dir(p) == "/bin") && c.has(path.Base(p)):
+		case strings.HasPrefix(p, "/") && asks[u.Name]:
+			c.find(file, u.Line, MayDiffer, KindFile, fmt.Sprintf("%s(%q): the sandbox shows the skill's folder alone, so the answer is no", u.Name, p), "")
 		case strings.HasPrefix(p, "/"):
 			c.find(file, u.Line, CannotRun, KindFile, fmt.Sprintf("%s(%q): the sandbox shows the skill's folder alone", u.Name, p), insteadFiles)
 		case strings.HasPrefix(path.Clean(p), "../") || path.Clean(p) == "..":

@@ -554,6 +554,7 @@ def install(module):
         new.__module__ = "_socket"
         setattr(module, new.__name__, new)
     module.SocketType = socket
+    module.gethostname = lambda: os.uname().nodename
     numbers = {
         "SO_REUSEADDR": 2, "SO_ERROR": 4, "SO_BROADCAST": 6, "SO_SNDBUF": 7, "SO_RCVBUF": 8, "SO_KEEPALIVE": 9, "SO_LINGER": 13,
         "SO_REUSEPORT": 15, "SO_RCVTIMEO": 20, "SO_SNDTIMEO": 21, "SOCK_RAW": 3, "TCP_KEEPIDLE": 4, "TCP_KEEPINTVL": 5,
@@ -605,7 +606,10 @@ def selectors(module):
                 events = key.events & (module.EVENT_WRITE | (module.EVENT_READ if conn is None or conn.readable() else 0))
                 if events:
                     ready.append((key, events))
-            if len(self._fd_to_key) > len(http):
+            others, processes = len(self._fd_to_key) > len(http), sys.modules.get("_openskill_processes")
+            if processes and (others or processes.children):
+                return ready + processes.select(self, plain[3], 0 if ready else timeout)
+            if others:
                 return ready + plain[3](self, 0 if ready else timeout)
             if not ready:
                 _thread.allocate_lock._wait(timeout, lambda: vars(self).get("_woken"))

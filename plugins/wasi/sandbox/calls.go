@@ -46,7 +46,7 @@ type CallsOf struct {
 // NewCalls makes the calls of a runner.
 func NewCalls(of CallsOf) *Calls {
 	c := &Calls{of: of}
-	c.Images = Images{Engine: of.Engine, Runtime: of.Runtime, Folders: &c.Folders, Outgoing: of.Outgoing, Programs: of.Programs}
+	c.Images = Images{Engine: of.Engine, Runtime: of.Runtime, Folders: &c.Folders, Outgoing: of.Outgoing, Programs: of.Programs, Kind: of.Kind}
 	of.Programs.add(c)
 	return c
 }

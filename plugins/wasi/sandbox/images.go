@@ -33,6 +33,7 @@ type Images struct {
 	Folders  *Folders
 	Outgoing skill.Outgoing // nil: no network
 	Programs *Programs      // that scripts can start; nil: none
+	Kind     skill.Kind     // of the runner
 
 	mu     sync.Mutex
 	all    map[imageKey]*kept
@@ -81,8 +82,9 @@ type imageKey struct {
 	scratch           uint64
 	hasScratch, trust bool
 	recorded          bool
-	script            string // where a script's folder is; "" of what is no script
-	command           bool   // a program that processes of any run are
+	script            string     // where a script's folder is; "" of what is no script
+	command           bool       // a program that processes of any run are
+	binaries          guestfs.FS // that it sees; nil: none
 }
 
 // kept is an image, and the folders that its key names.
@@ -112,7 +114,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	if r := t.other(); r != nil {
 		return r, nil
 	}
-	key := keyOf(call, g, start)
+	key := s.keyOf(call, g, start)
 	k, err := s.acquire(key, start.Each, t, s.programOf(key, call, start))
 	if err != nil {
 		return nil, err
@@ -209,7 +211,7 @@ func (s *Images) Warm(ctx context.Context, call *skill.Call, g *Granted, start *
 	if call.Record > 0 {
 		t = &taped{}
 	}
-	key := keyOf(call, g, start)
+	key := s.keyOf(call, g, start)
 	k, err := s.acquire(key, start.Each, t, s.programOf(key, call, start))
 	if err != nil {
 		return err
@@ -222,7 +224,7 @@ func (s *Images) Warm(ctx context.Context, call *skill.Call, g *Granted, start *
 }
 
 // keyOf names the image of a call.
-func keyOf(call *skill.Call, g *Granted, start *Start) imageKey {
+func (s *Images) keyOf(call *skill.Call, g *Granted, start *Start) imageKey {
 	l := &call.Limits
 	key := imageKey{
 		skill: g.folder, data: g.data, packages: g.packages, state: g.folder.state(call.Trust), name: start.Name,
@@ -234,14 +236,14 @@ func keyOf(call *skill.Call, g *Granted, start *Start) imageKey {
 		key.hasScratch, key.scratch = true, l.Scratch
 	}
 	if call.Script {
-		key.script = Dir(call)
+		key.script, key.binaries = Dir(call), s.binaries(call)
 	}
 	return key
 }
 
 // Program gives what a call would be started from, for an image of the caller's own.
 func (s *Images) Program(call *skill.Call, g *Granted, start *Start) *wasm.Program {
-	return s.program(keyOf(call, g, start), call, start, nil)
+	return s.program(s.keyOf(call, g, start), call, start, nil)
 }
 
 // RoundUp gives the next power of two: limits that callers lower are rounded up so
@@ -328,6 +330,7 @@ func (s *Images) image(program func(begin *wasm.Start) *wasm.Program, t *taped, 
 func (s *Images) program(key imageKey, call *skill.Call, start *Start, begin *wasm.Start) *wasm.Program {
 	of := skill.Call{Folder: call.Folder, Trust: call.Trust, Grants: call.Grants, Limits: skill.Limits{Scratch: key.scratch}, Script: call.Script, SkillID: call.SkillID, Record: call.Record}
 	mounts := append(start.Mounts[:len(start.Mounts):len(start.Mounts)], devices()...)
+	mounts = append(mounts, mounted(key.binaries)...)
 	return &wasm.Program{
 		Module: start.Module, Args: start.Args, Env: start.Env, Fetch: tooEarly,
 		Limits: wasm.Limits{Fuel: key.fuel, Memory: key.memory, Timeout: cmp.Or(start.Time, startTime), Output: 1 << 20},

@@ -27,6 +27,7 @@ type Programs struct {
 	mu    sync.Mutex
 	names map[string]*Calls
 	kinds map[skill.Kind]*Calls
+	found map[string]guestfs.FS // of binaries
 }
 
 // Command says how a program of a call starts, up to where it asks what it was started with.
@@ -95,6 +96,54 @@ func (p *Programs) Of(call *skill.Call, without skill.Kind) (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// binDirs are where guests see the programs that they can start.
+var binDirs = [...]string{"/usr/bin", "/bin"}
+
+// binaries is the folder with the programs that the script of a call can start, so that a script
+// that looks for one before it starts it finds it; nil: none, as for the shell, which knows them.
+func (s *Images) binaries(call *skill.Call) guestfs.FS {
+	if s.Kind == skill.WasmShell {
+		return nil
+	}
+	return s.Programs.binaries(s.Programs.Of(call, ""))
+}
+
+// binaries is a folder of these names, the same one each time.
+func (p *Programs) binaries(names []string) guestfs.FS {
+	if len(names) == 0 {
+		return nil
+	}
+	key := strings.Join(names, " ")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if fsys := p.found[key]; fsys != nil {
+		return fsys
+	}
+	mounts := make([]guestfs.Mount, 0, len(names))
+	for _, name := range slices.Compact(names) {
+		mounts = append(mounts, guestfs.Mount{Path: "/" + name, FS: guestfs.Bytes(nil)})
+	}
+	fsys, err := guestfs.NewTree(mounts...)
+	if err != nil {
+		return nil // a program has a name that no file can have
+	}
+	if p.found == nil {
+		p.found = map[string]guestfs.FS{}
+	}
+	p.found[key] = fsys
+	return fsys
+}
+
+// mounted are the mounts of a folder of programs.
+func mounted(binaries guestfs.FS) (mounts []guestfs.Mount) {
+	for _, dir := range binDirs {
+		if binaries != nil {
+			mounts = append(mounts, guestfs.Mount{Path: dir, FS: binaries})
+		}
+	}
+	return mounts
 }
 
 // maxInterpreter is how many bytes the first line of a script is looked at, as Linux does.
@@ -192,7 +241,8 @@ func (c *Calls) command(call *skill.Call, of *skill.Program, view *View, t *tape
 	}
 	start.Module, start.Name = m, cmp.Or(start.Name, of.Module.Digest)
 	mounts := append(start.Mounts[:len(start.Mounts):len(start.Mounts)], devices()...)
-	root, err := guestfs.NewTree(append(view.mounts[:len(view.mounts):len(view.mounts)], mounts...)...)
+	seen := slices.Concat(view.mounts, mounts, mounted(c.Images.binaries(call)))
+	root, err := guestfs.NewTree(seen...)
 	if err != nil {
 		return nil, guestfs.EIO
 	}

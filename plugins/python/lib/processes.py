@@ -1,0 +1,365 @@
+"""Programs that a script starts: the host runs them as processes of the run. For modules os,
+subprocess and asyncio."""
+
+import _thread
+import errno
+import io
+import json
+import os
+import signal
+import sys
+import time
+
+children = {}  # of event loops: what to call with the exit code, by process
+
+
+def host(op, path=None, **more):
+    """Asks the host. What it refuses is the OSError that Linux has for it."""
+    with io.FileIO(os.open("/dev/process", os.O_RDWR), "r+") as file:
+        request = json.dumps({"op": op, **more}).encode()
+        while request:
+            request = request[file.write(request):]
+        answer = json.loads(file.readall())
+    if "error" in answer:
+        number = getattr(errno, answer["error"], errno.EIO)
+        raise OSError(number, os.strerror(number), path) if path else OSError(number, os.strerror(number))
+    return answer
+
+
+def start(args, env=None, folder=None, **streams):
+    """Starts a program. Gives its process."""
+    args = [os.fsdecode(a) for a in args]
+    env = os.environ if env is None else env
+    entries = [f"{os.fsdecode(k)}={os.fsdecode(v)}" for k, v in env.items()]
+    return host("start", args[0], args=args, env=entries, dir=folder or os.getcwd(), **streams)["pid"]
+
+
+def others():
+    """Whether other threads could go on meanwhile."""
+    threads = sys.modules.get("_openskill_threads")
+    return threads is not None and len(threads.alive) > (threads.current is not None)
+
+
+# Module os.
+
+
+def pipe():
+    ends = host("pipe")
+    return ends["read"], ends["write"]
+
+
+def kill(pid, signal, /):
+    host("kill", pid=host("self")["pid"] if pid == os.getpid() else pid, signal=int(signal))
+
+
+def killpg(group, signal, /):
+    kill(group, signal)  # each process is a group of its own
+
+
+def status(ended):
+    """What waitpid says of it."""
+    return ended.get("signal", 0) or (ended.get("exit", 0) & 0xFF) << 8
+
+
+def waitpid(pid, options, /):
+    ended = host("wait", pid=max(pid, 0), block=not options & 1)
+    return ended["pid"], status(ended)
+
+
+def wait():
+    return waitpid(-1, 0)
+
+
+def waitstatus_to_exitcode(status):
+    return -(status & 0x7F) if status & 0x7F else status >> 8
+
+
+def system(command):
+    import subprocess
+
+    if not os.fsdecode(command).strip():
+        return 0
+    try:
+        code = subprocess.Popen(command, shell=True).wait()
+    except OSError:
+        print(f"sh: 1: {os.fsdecode(command).split()[0]}: not found", file=sys.stderr)
+        return 127 << 8
+    return -code if code < 0 else code << 8
+
+
+def program(path, args):
+    """The arguments of a program that is found by its path."""
+    args, path = list(args), os.fsdecode(path)
+    if not args:
+        raise ValueError("arg 2 must not be empty")
+    return [path if "/" in path else "./" + path, *args[1:]]
+
+
+def execve(path, args, env):
+    """The program has this process's streams; when it ends, so does this process."""
+    told = host("self")
+    streams, feed = {}, None
+    if told["stdin"] == "inherited":  # which a shell leaves to who started it
+        read, feed = pipe()
+        streams["stdin"] = read
+    pid = start(program(path, args), env, **streams)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            pass
+    if feed is not None:
+        os.close(read)
+        try:
+            while data := os.read(0, 65536):
+                while data:
+                    data = data[os.write(feed, data):]
+        except OSError:
+            pass  # it does not read it
+        os.close(feed)
+    code = waitstatus_to_exitcode(waitpid(pid, 0)[1])
+    os._exit(128 - code if code < 0 else code)
+
+
+def execv(path, args, /):
+    execve(path, args, os.environ)
+
+
+def posix_spawn(path, argv, env, /, *, file_actions=(), **_):
+    return spawned(program(path, argv), env, file_actions)
+
+
+def posix_spawnp(path, argv, env, /, *, file_actions=(), **_):
+    return spawned([path, *list(argv)[1:]], env, file_actions)
+
+
+def spawned(args, env, actions):
+    names = "stdin", "stdout", "stderr"
+    streams, opened = {}, []
+    try:
+        for kind, fd, *more in actions or ():
+            if kind == os.POSIX_SPAWN_DUP2:
+                fd, source = more[0], streams.get(names[fd], fd) if fd < 3 else fd
+            elif kind == os.POSIX_SPAWN_OPEN:
+                source = os.open(*more)
+                opened.append(source)
+            else:
+                source = "null"  # as good as closed
+            if fd < 3:
+                streams[names[fd]] = source
+        return start(args, env, **streams)
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
+def spawnvpe(mode, file, args, env):
+    try:
+        pid = start([file, *list(args)[1:]], env)
+    except OSError:
+        if mode == os.P_WAIT:
+            return 127
+        raise
+    return waitstatus_to_exitcode(waitpid(pid, 0)[1]) if mode == os.P_WAIT else pid
+
+
+def spawnve(mode, path, args, env):
+    return spawnvpe(mode, *(lambda all: (all[0], all))(program(path, args)), env)
+
+
+def spawnv(mode, file, args):
+    return spawnve(mode, file, args, None)
+
+
+def spawnvp(mode, file, args):
+    return spawnvpe(mode, file, args, None)
+
+
+def spawnl(mode, file, *args):
+    return spawnve(mode, file, args, None)
+
+
+def spawnle(mode, file, *args):
+    return spawnve(mode, file, args[:-1], args[-1])
+
+
+def spawnlp(mode, file, *args):
+    return spawnvpe(mode, file, args, None)
+
+
+def spawnlpe(mode, file, *args):
+    return spawnvpe(mode, file, args[:-1], args[-1])
+
+
+# Module subprocess.
+
+
+def programs(subprocess):
+    class Popen(subprocess.Popen):
+        def _execute_child(
+            self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell,
+            p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *rest,
+        ):
+            self._child_created = False
+            try:
+                if isinstance(args, (str, bytes)) or hasattr(args, "__fspath__"):
+                    args = [args]
+                args = [os.fsdecode(a) for a in args]
+                if shell:
+                    args = ["/bin/sh", "-c", *args]
+                if executable is not None:
+                    args[0] = os.fsdecode(executable)
+                here = os.getcwd()
+                if cwd is not None:
+                    here = os.path.join(here, os.fsdecode(cwd))
+                    if not os.path.isdir(here):
+                        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), cwd)
+                streams = {
+                    name: fd for name, fd in (("stdin", p2cread), ("stdout", c2pwrite), ("stderr", errwrite)) if fd != -1
+                }
+                self.pid = start(args, env, here, **streams)
+                self._child_created = True
+            finally:
+                devnull = getattr(self, "_devnull", None)
+                for theirs, mine in ((p2cread, p2cwrite), (c2pwrite, c2pread), (errwrite, errread)):
+                    if theirs != -1 and mine != -1 and theirs != devnull:
+                        os.close(theirs)
+                if devnull is not None:
+                    os.close(devnull)
+                self._closed_child_pipe_fds = True
+
+        def _internal_poll(self, *_, **__):
+            if self.returncode is None and not self._ended(False):
+                return None
+            return self.returncode
+
+        def _ended(self, block):
+            """Whether it has ended; it has its exit code then."""
+            try:
+                ended = host("wait", pid=self.pid, block=block)
+            except ChildProcessError:
+                ended = {"pid": self.pid, "exit": 0}  # as where somebody else has waited for it
+            except OSError:
+                return False
+            if ended["pid"]:
+                self.returncode = waitstatus_to_exitcode(status(ended))
+            return self.returncode is not None
+
+        def _wait(self, timeout):
+            end, delay = None if timeout is None else time.monotonic() + timeout, 0.0005
+            while self.returncode is None and not self._ended(timeout is None and not others()):
+                left = 1 if end is None else end - time.monotonic()
+                if left <= 0:
+                    raise subprocess.TimeoutExpired(self.args, timeout)
+                delay = min(delay * 2, left, 0.05)
+                time.sleep(delay)
+            return self.returncode
+
+        def send_signal(self, sig):
+            if self.poll() is None:
+                kill(self.pid, sig)
+
+        def terminate(self):
+            self.send_signal(15)
+
+        def kill(self):
+            self.send_signal(9)
+
+    Popen.__qualname__, Popen.__module__ = "Popen", "subprocess"
+    subprocess.Popen = Popen
+    subprocess._can_fork_exec = True
+
+
+# Event loops, which wait for pipes and children.
+
+
+def loops(module):
+    loop = module._UnixSelectorEventLoop
+
+    async def start(self, protocol, args, shell, stdin, stdout, stderr, bufsize, extra=None, **more):
+        waiter = self.create_future()
+        transport = module._UnixSubprocessTransport(
+            self, protocol, args, shell, stdin, stdout, stderr, bufsize, waiter=waiter, extra=extra, **more
+        )
+        children[transport.get_pid()] = lambda code: self.call_soon_threadsafe(transport._process_exited, code)
+        try:
+            await waiter
+        except BaseException:
+            transport.close()
+            await transport._wait()
+            raise
+        return transport
+
+    plain, add_reader = module._UnixWritePipeTransport, loop._add_reader
+    written = set()  # descriptors, which tell by an error that nobody reads them
+
+    class Write(plain):
+        def __init__(self, loop, pipe, *rest, **more):
+            written.add(pipe.fileno())
+            super().__init__(loop, pipe, *rest, **more)
+
+        def _call_connection_lost(self, exc):
+            written.discard(self._fileno)
+            super()._call_connection_lost(exc)
+
+    def add(self, fd, callback, *args):
+        return None if fd in written else add_reader(self, fd, callback, *args)
+
+    Write.__qualname__ = Write.__name__ = plain.__name__
+    module._UnixWritePipeTransport = Write
+    loop._make_subprocess_transport, loop._add_reader = start, add
+
+    def signals(self, sig, callback, *args):
+        if sig not in signal.valid_signals() if hasattr(signal, "valid_signals") else not 0 < sig < 65:
+            raise ValueError(f"invalid signal number {sig}")
+
+    loop.add_signal_handler = signals  # none ever comes
+    loop.remove_signal_handler = lambda self, sig: False
+
+
+def ended():
+    """Tells those who wait for a child that has ended. Reports whether there was one."""
+    some = False
+    for pid in list(children):
+        try:
+            told = host("wait", pid=pid, block=False)
+        except OSError:
+            told = {"pid": pid, "exit": 255}  # somebody else has waited for it
+        if told["pid"]:
+            children.pop(pid)(waitstatus_to_exitcode(status(told)))
+            some = True
+    return some
+
+
+def select(selector, plain, timeout):
+    """Waits until a pipe can be read or written, a child has ended, or the time is up."""
+    end = None if timeout is None else time.monotonic() + timeout
+    delay = 0.0005
+    while True:
+        found = plain(selector, 0)
+        if ended() or found or vars(selector).get("_woken"):
+            selector._woken = False
+            return found
+        left = None if end is None else end - time.monotonic()
+        if left is not None and left <= 0:
+            return found
+        if others():
+            delay = min(delay * 2, 0.02)
+            _thread.allocate_lock._wait(
+                delay if left is None else min(delay, left), lambda: vars(selector).get("_woken")
+            )
+            continue
+        read, write = [], []
+        sockets = vars(selector).get("_http", ())
+        for key in selector.get_map().values():
+            if key.fd not in sockets:
+                if key.events & 1:
+                    read.append(key.fd)
+                if key.events & 2:
+                    write.append(key.fd)
+        more = {} if left is None else {"ms": left * 1000}
+        if len(children) == 1:
+            more["child"] = next(iter(children))
+        if len(children) > 1 or sockets:
+            more["ms"] = min(more.get("ms", 10), 10)
+        host("ready", read=read, write=write, **more)
