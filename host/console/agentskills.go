@@ -16,6 +16,7 @@ type agentSkillData struct {
 
 	HTML   string      `json:"-"`
 	Call   bool        `json:"-"`
+	Grants bool        `json:"-"` // the caller decides what scripts may do
 	Script string      `json:"-"` // that was run
 	Args   string      `json:"-"`
 	Input  string      `json:"-"`
@@ -45,7 +46,7 @@ func (v *view) loadAgentSkill() (*agentSkillData, error) {
 	}
 	defer leave()
 	d.HTML = markdown(withoutFrontmatter(d.Content))
-	d.Call = v.p.MayInvoke(skill.ID(d.Name))
+	d.Call, d.Grants = v.p.MayInvoke(skill.ID(d.Name)), v.may("grants")
 	return d, nil
 }
 

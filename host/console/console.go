@@ -111,6 +111,8 @@ func (c *Console) routes() {
 	get("/agent-skills", (*view).agentSkills)
 	get("/agent-skills/{name}", (*view).agentSkill)
 	post("/agent-skills/{name}/run", (*view).runScript)
+	get("/agent-skills/{name}/grant", (*view).grant)
+	post("/agent-skills/{name}/grant", (*view).decideGrant)
 
 	get("/executions", (*view).executions)
 	get("/executions/live", (*view).live)
@@ -262,6 +264,7 @@ var needs = map[string][]string{
 	"skills":       {skill.ScopeRead},
 	"upload":       {skill.ScopeUpload},
 	"agent-skills": {skill.ScopeRead},
+	"grants":       {skill.ScopeAdmin},
 	"executions":   {skill.ScopeExecutions, skill.ScopeAllExecutions, skill.ScopeHost},
 	"approvals":    {skill.ScopeRead, skill.ScopeAdmin},
 	"chat":         {skill.ScopeAgent},

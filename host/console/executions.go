@@ -307,9 +307,9 @@ func share(used *uint64, limit uint64) int {
 // badge is the look of a status.
 func badge(status string) string {
 	switch status {
-	case "success", "enabled", "approved", "active", "passed":
+	case "success", "enabled", "approved", "allowed", "active", "passed":
 		return "badge good"
-	case "failed", "denied", "quarantined", "revoked", "timeout", "terminated":
+	case "failed", "denied", "quarantined", "revoked", "changed", "timeout", "terminated":
 		return "badge bad"
 	case "running", "pending":
 		return "badge busy"

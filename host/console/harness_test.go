@@ -221,7 +221,7 @@ func (v *visitor) post(t testing.TB, path string, pairs ...string) *httptest.Res
 	t.Helper()
 	form := url.Values{"csrf": {v.csrf}}
 	for i := 0; i < len(pairs); i += 2 {
-		form.Set(pairs[i], pairs[i+1])
+		form.Add(pairs[i], pairs[i+1])
 	}
 	return v.do(t, "POST", path, "application/x-www-form-urlencoded", form.Encode())
 }

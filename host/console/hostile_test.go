@@ -132,6 +132,7 @@ func TestHostileText(t *testing.T) {
 		{name: "replay", key: "POST /executions/" + id + ":replay", body: replay, path: "/console/executions/" + id + "/replay", form: []string{"x", "y"}, also: map[string]string{"GET /executions/" + id: execution}},
 		{name: "agent skills", key: "GET /agent-skills", body: list(agentSkill), path: "/console/agent-skills"},
 		{name: "agent skill", key: "GET /agent-skills/asker", body: agentSkill, path: "/console/agent-skills/asker"},
+		{name: "grant", key: "GET /agent-skills/asker/grant", body: `{"skill":"asker","digest":"sha256:0","state":"changed","http":[{"name":"H","file":"F","line":3,"new":true}],"env":[{"name":"E","file":"F","line":3,"new":false}],"grant":{"http":["H"],"env":[{"name":"E","for":["P"]}],"by":"B"},"changes":{"added":["A"],"changed":["C"],"removed":["R"],"gone":["G"]}}`, path: "/console/agent-skills/asker/grant"},
 		{name: "approvals", key: "GET /approvals", body: list(approval), path: "/console/approvals"},
 		{name: "changes", key: "GET /audit/changes", body: list(`{"id":"` + id + `","tenant":"T","action":"A","subject":"S","details":{"N":"D"},"failed":"F","principal":"P","principal_type":"human","principal_tenant":"O","time":"2026-11-22T10:00:00Z"}`), path: "/console/changes"},
 		{name: "conversations", key: "GET /agent/conversations", body: list(`{"id":"` + id + `","title":"T","updated_at":"2026-11-22T10:00:00Z","messages":1}`), path: "/console/chat"},
