@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strings"
 
@@ -163,10 +162,15 @@ func (f *fileResource) Read(ctx context.Context) ([]byte, error) { return f.read
 type FileScript struct {
 	file
 	runner ScriptRunner // of its source; nil: the provider's
+	ending string       // of its name, or what its first line stands for
 }
 
 // Path is its path in the folder, with /.
 func (f *FileScript) Path() string { return f.info.Name }
+
+// Ending says what runs it: the ending of its name in lower case, such as .sh, or that of scripts
+// for the program that its first line names.
+func (f *FileScript) Ending() string { return f.ending }
 
 // Read gives its source text: models learn from it what to give it, and do by other
 // means what a script says that nothing here runs.
@@ -182,7 +186,7 @@ func (f *FileScript) Run(ctx context.Context, s Skill, c *Call) (any, error) {
 	runner := f.runner
 	if runner == nil {
 		runner = c.runner
-		if ext := strings.ToLower(path.Ext(f.info.Name)); runner != nil && !slices.Contains(c.runs, ext) {
+		if runner != nil && !slices.Contains(c.runs, f.ending) {
 			return nil, &skill.Error{
 				Op: "agentskills.FileScript", Code: skill.InvalidArgument, Subject: f.info.Name,
 				Message: fmt.Sprintf("%s is not run here: this host runs %s. Read it with %s, and do the same with scripts of those kinds or with other tools",

@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"openskill/host/manifest"
+	"openskill/internal/firstline"
 	"openskill/sdk/skill"
 )
 
@@ -90,7 +91,7 @@ func readFolder(at place, o *FileOptions) *folder {
 		front: p.front, content: p.text(), path: dir, digest: digest, owner: at.root.Owner,
 		refused: in.refused, stamps: in.stamps, young: f.young,
 	}
-	s.fill(in, o, func(format string, args ...any) { f.remark(shown, format, args...) })
+	s.fill(r, in, o, func(format string, args ...any) { f.remark(shown, format, args...) })
 	s.whole = func() string { return digest }
 	if len(in.links)+len(in.large) > 0 {
 		s.whole = sync.OnceValue(func() string { d, _ := manifest.Digest(dir); return d }) // which says nothing of links
@@ -211,7 +212,7 @@ func listed(p string) bool {
 }
 
 // fill lists what callers can read and run.
-func (s *FileSkill) fill(in *entries, o *FileOptions, remark func(string, ...any)) {
+func (s *FileSkill) fill(r *os.Root, in *entries, o *FileOptions, remark func(string, ...any)) {
 	left := 0
 	all := slices.Clone(in.files)
 	for _, f := range in.large {
@@ -223,7 +224,11 @@ func (s *FileSkill) fill(in *entries, o *FileOptions, remark func(string, ...any
 			continue
 		}
 		ext := strings.ToLower(path.Ext(p))
-		script := slices.Contains(o.ScriptExtensions, ext)
+		ending := ext
+		if ext == "" && in.sizes[p] > 3 {
+			ending = firstEnding(r, p)
+		}
+		script := slices.Contains(o.ScriptExtensions, ending)
 		if !script && o.ResourceExtensions != nil && !slices.Contains(o.ResourceExtensions, ext) {
 			continue
 		}
@@ -231,9 +236,9 @@ func (s *FileSkill) fill(in *entries, o *FileOptions, remark func(string, ...any
 			left++
 			continue
 		}
-		f := file{info: skill.AgentFile{Name: p, MediaType: mediaType(p), Size: in.sizes[p]}, folder: s.path, most: o.MaxResource}
+		f := file{info: skill.AgentFile{Name: p, MediaType: mediaTypes[ending], Size: in.sizes[p]}, folder: s.path, most: o.MaxResource}
 		if script {
-			s.scripts = append(s.scripts, &FileScript{file: f, runner: o.Runner})
+			s.scripts = append(s.scripts, &FileScript{file: f, runner: o.Runner, ending: ending})
 		} else {
 			s.resources = append(s.resources, &fileResource{f})
 		}
@@ -241,6 +246,19 @@ func (s *FileSkill) fill(in *entries, o *FileOptions, remark func(string, ...any
 	if left > 0 {
 		remark("has more files than the %d that are listed; %d of them cannot be read or run", o.MaxFiles, left)
 	}
+}
+
+// firstEnding is that of scripts for the program that a file's first line names; "" for other
+// files.
+func firstEnding(r *os.Root, name string) string {
+	f, _, err := open(r, name)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head := make([]byte, firstline.Most)
+	n, _ := io.ReadFull(f, head)
+	return firstline.Ending(firstline.Program(head[:n]))
 }
 
 var errNotRegular = errors.New("must be a regular file, not a link, folder or device")

@@ -163,6 +163,30 @@ func TestExtensions(t *testing.T) {
 	}
 }
 
+// A file without an ending is a script if its first line names a program of one.
+func TestFirstLine(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, root, map[string]string{
+		"demo/SKILL.md": md("demo", "D"), "demo/scripts/deploy": "#!/usr/bin/env bash\necho\n", "demo/tool": "#!/usr/bin/python3 -u\n",
+		"demo/LICENSE": "MIT\n", "demo/rake": "#!/usr/bin/env ruby\n", "demo/short": "#!", "demo/a.md": "#!/bin/sh\n", "demo/empty": "",
+		"demo/long": "#!" + strings.Repeat("/x", 1<<10) + "/sh\n", "demo/binary": "#!\x00\xff/bin/sh",
+	})
+	s := skillsOf(t, source(t, nil, root))[0]
+	got := map[string]string{}
+	for _, script := range s.Scripts() {
+		f := script.(*FileScript)
+		got[f.Path()] = f.Ending() + " " + f.Info().MediaType
+	}
+	if diff := cmp.Diff(map[string]string{"scripts/deploy": ".sh text/x-shellscript", "tool": ".py text/x-python"}, got); diff != "" {
+		t.Error(diff)
+	}
+	want := []string{"LICENSE", "a.md", "binary", "empty", "long", "rake", "short"}
+	if diff := cmp.Diff(want, infoNames(resourceInfos(s))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -3,9 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
-	"path"
 	"path/filepath"
-	"strings"
 
 	"openskill/host/agentskills"
 	"openskill/host/app/config"
@@ -103,7 +101,7 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 	if err != nil {
 		return nil, err
 	}
-	kind, ok := scriptKinds[strings.ToLower(path.Ext(t.Script.Path()))]
+	kind, ok := scriptKinds[t.Script.Ending()]
 	if !ok {
 		return nil, &skill.Error{
 			Op: "host.Script", Code: skill.InvalidArgument, Subject: skill.CleanText(script, 80),

@@ -2,9 +2,8 @@ package preflight
 
 import (
 	"io"
-	"path"
-	"slices"
-	"strings"
+
+	"openskill/internal/firstline"
 )
 
 // language is what the ending of a file's name says of it.
@@ -50,12 +49,6 @@ var languages = map[string]language{
 	".node":  {native: true},
 }
 
-// firstLines are what the first line of a script can name, beside shells and versions of Python.
-var firstLines = map[string]string{
-	"node": ".js", "nodejs": ".js", "tsx": ".ts", "ts-node": ".ts", "sh": ".sh", "bash": ".sh", "dash": ".sh", "ash": ".sh", "zsh": ".zsh", "fish": ".fish",
-	"ruby": ".rb", "perl": ".pl", "php": ".php", "lua": ".lua", "Rscript": ".r", "pwsh": ".ps1", "python": ".py",
-}
-
 // interpreter gives the language of a file whose name has no ending, by its first line: #! and a
 // path, as Linux reads it.
 func (c *check) interpreter(name string) (language, bool) {
@@ -67,21 +60,15 @@ func (c *check) interpreter(name string) (language, bool) {
 		return language{}, false
 	}
 	defer f.Close()
-	head := make([]byte, 256)
+	head := make([]byte, firstline.Most)
 	n, _ := io.ReadFull(f, head)
-	line, _, _ := strings.Cut(string(head[:n]), "\n")
-	rest, ok := strings.CutPrefix(line, "#!")
-	if !ok {
+	program := firstline.Program(head[:n])
+	if program == "" {
 		return language{}, false
 	}
-	words := strings.Fields(rest)
-	words = slices.DeleteFunc(words, func(w string) bool { return path.Base(w) == "env" || strings.HasPrefix(w, "-") })
-	if len(words) == 0 {
-		return language{}, false
-	}
-	ending, ok := firstLines[strings.TrimRight(path.Base(words[0]), "0123456789.")]
-	if !ok {
-		return language{name: "other", title: "scripts of " + words[0], instead: insteadRewrite}, true
+	ending := firstline.Ending(program)
+	if ending == "" {
+		return language{name: "other", title: "scripts of " + program, instead: insteadRewrite}, true
 	}
 	l, ok := languages[ending]
 	return l, ok
