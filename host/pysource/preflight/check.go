@@ -106,17 +106,18 @@ func Check(ctx context.Context, folder *os.Root, opts *Options) (*Report, error)
 }
 
 type check struct {
-	o      Options
-	root   *os.Root
-	files  map[string]int64 // all regular files, by name, with their sizes
-	order  []string         // their names, sorted
-	read   int64            // bytes of scripts so far
-	report Report
-	python map[string]*source
-	tops   map[string][]string // see index; nil: not made yet
-	bases  map[string]string   // see fileOf; nil: not made yet
-	steps  int                 // see maxSteps
-	worst  map[string]Severity // of the findings of a file, by its name as it is
+	o         Options
+	root      *os.Root
+	files     map[string]int64 // all regular files, by name, with their sizes
+	order     []string         // their names, sorted
+	read      int64            // bytes of scripts so far
+	report    Report
+	python    map[string]*source
+	tops      map[string][]string // see index; nil: not made yet
+	bases     map[string]string   // see fileOf; nil: not made yet
+	functions map[string]string   // see functionOf; nil: not made yet
+	steps     int                 // see maxSteps
+	worst     map[string]Severity // of the findings of a file, by its name as it is
 }
 
 // list finds the files of the folder. Links are not followed: the sandbox does not

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -86,6 +87,10 @@ func (c *check) shellUses(ctx context.Context, name string, r *shellText, known 
 			c.ownProgram(name, cmd.line, cmd.name, s)
 			continue
 		}
+		if of := c.functionOf(cmd.name); of != "" && of != name && !c.has(cmd.name) && (c.o.Builtins == nil || !c.o.Builtins(cmd.name)) {
+			c.find(name, cmd.line, MayDiffer, KindProcess, cmd.name+" is a function of "+of+", which this file does not read itself", "")
+			continue
+		}
 		c.program(name, cmd.line, cmd.name, cmd.guarded, c.o.Builtins)
 	}
 	for _, v := range r.variables {
@@ -102,6 +107,35 @@ func (c *check) shellUses(ctx context.Context, name string, r *shellText, known 
 		}
 	}
 	return nil
+}
+
+// functionLine is the head of a function's definition.
+var functionLine = regexp.MustCompile(`(?m)^[ \t]*(?:([A-Za-z_][\w-]*)[ \t]*\(\)|function[ \t]+([A-Za-z_][\w-]*))`)
+
+// functionOf gives the file of the folder that has a function of this name: libraries of shell
+// scripts use those of each other, which the script reads. "": there is none.
+func (c *check) functionOf(name string) string {
+	if c.functions != nil {
+		return c.functions[name]
+	}
+	c.functions = map[string]string{}
+	left := c.o.Total
+	for _, file := range c.order {
+		if e := strings.ToLower(path.Ext(file)); e != ".sh" && e != ".bash" || c.files[file] > c.o.Bytes || left < c.files[file] {
+			continue
+		}
+		left -= c.files[file]
+		text, err := c.root.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		for _, m := range functionLine.FindAllSubmatch(text, -1) {
+			if f := string(m[1]) + string(m[2]); c.functions[f] == "" {
+				c.functions[f] = file
+			}
+		}
+	}
+	return c.functions[name]
 }
 
 // program notes a program that is started: the sandbox has it or not.

@@ -20,6 +20,26 @@ func shellOptions(t testing.TB) *preflight.Options {
 	return &o
 }
 
+// A library uses functions of another one, which the script reads before it.
+func TestFunctionsOfLibraries(t *testing.T) {
+	r := checked(t, shellOptions(t), map[string]string{
+		"SKILL.md": "---\nname: x\ndescription: d\n---\n", "run.sh": "for f in lib/*.sh; do . \"$f\"; done\nsave\n",
+		"lib/log.sh": "log_info() { echo \"$1\"; }\nfunction die {\n exit 1\n}\n", "lib/save.sh": "save() { log_info x || die; nothing_like_it; }\n",
+	})
+	got := map[string]preflight.Severity{}
+	for _, f := range r.Findings {
+		got[f.File+" "+strings.Fields(f.What)[0]] = f.Severity
+	}
+	for what, want := range map[string]preflight.Severity{
+		"run.sh save": preflight.MayDiffer, "lib/save.sh log_info": preflight.MayDiffer, "lib/save.sh die": preflight.MayDiffer,
+		"lib/save.sh nothing_like_it": preflight.CannotRun,
+	} {
+		if got[what] != want {
+			t.Errorf("%s: %v, want %v", what, got[what], want)
+		}
+	}
+}
+
 func checked(t *testing.T, o *preflight.Options, files map[string]string) *preflight.Report {
 	t.Helper()
 	r, err := preflight.Check(t.Context(), folder(t, files), o)
