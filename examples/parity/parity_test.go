@@ -69,7 +69,7 @@ func TestTables(t *testing.T) {
 				t.Skip("there is no python3 to compare with")
 			}
 			cmd := exec.CommandContext(t.Context(), binary, test.args...)
-			cmd.Env = append(os.Environ(), "OPENSKILL_STATE_DIR="+state, "OPENSKILL_TIMEOUT_MS=100000") // processes that live side by side start slowly
+			cmd.Env = append(os.Environ(), "OPENSKILL_STATE_DIR="+state)
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			err := cmd.Run()

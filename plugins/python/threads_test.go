@@ -1,6 +1,7 @@
 package python
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -189,6 +190,48 @@ func TestThreads(t *testing.T) {
 			if string(reply.Stdout) != c.want || reply.Code != "" || reply.ExitCode != 0 {
 				t.Errorf("code %q, exit code %d\n%s\n%s", reply.Code, reply.ExitCode, reply.Stdout, reply.Stderr)
 			}
+		}
+	})
+}
+
+// processesEnd is what CPython prints of the script.
+const processesEnd = `MainProcess True
+[0, 1, 4, 9] [3, 7] 6
+[0, 1, 4, 9] [0, 1, 4, 9]
+9 True
+error no 7
+[0, 1, 4, 9]
+[0, 2, 6, 12]
+ValueError
+[(0, 0), (1, 1), (2, 4), (3, 9), (4, 16), (5, 25)]
+[0, 0] [False, False]
+inside [1]
+[]
+3
+{'got': [1, 2]}
+15
+True
+-15 False
+{'k': 1}
+Mine
+1
+`
+
+// TestMultiprocessing: processes of the library do their work as natively.
+func TestMultiprocessing(t *testing.T) {
+	text, err := os.ReadFile("../../examples/parity/programs/scripts/workers.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runners(t, []string{"slim"}, func(t *testing.T, r *Runner) {
+		call := script(t, string(text))
+		call.Script = true
+		reply, err := runnertest.Do(t.Context(), r, call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(reply.Stdout) != processesEnd || reply.Code != "" || reply.ExitCode != 0 || strings.Count(string(reply.Stderr), "Traceback") != 1 {
+			t.Errorf("code %q, exit code %d\n%s\n%s", reply.Code, reply.ExitCode, reply.Stdout, reply.Stderr)
 		}
 	})
 }

@@ -29,8 +29,12 @@ var (
 		what: "%s: threads run one after another",
 	}
 	processes = &rule{
+		kind: KindThread, severity: MayDiffer, call: true,
+		what: "%s: these processes are threads, which run one after another and share their globals",
+	}
+	segments = &rule{
 		kind: KindThread, severity: CannotRun, call: true,
-		what: "%s needs other processes, and the sandbox has one", instead: "do the work in a loop",
+		what: "%s needs memory that processes share, and the sandbox has none", instead: "use multiprocessing.Array, or a file",
 	}
 	requests = &rule{
 		kind: KindNetwork, severity: Runs, call: true,
@@ -134,6 +138,9 @@ var rules = map[string]*rule{
 	"multiprocessing":                                processes,
 	"multiprocessing.cpu_count":                      machine,
 	"multiprocessing.freeze_support":                 nil,
+	"multiprocessing.set_start_method":               nil,
+	"multiprocessing.current_process":                nil,
+	"multiprocessing.shared_memory":                  segments,
 
 	"socket":                          sockets,
 	"socket.create_server":            network,

@@ -427,6 +427,8 @@ def trimmed(error):
 def bootstrap(thread):
     try:
         yield from call(thread.run)
+    except GeneratorExit:
+        pass  # it is ended where it is
     except BaseException as error:
         trimmed(error)
         thread._invoke_excepthook(thread)
@@ -437,7 +439,7 @@ def bootstrap(thread):
 def function_of(function, args, kwargs):
     try:
         yield from call(function, args, kwargs)
-    except SystemExit:
+    except (GeneratorExit, SystemExit):
         pass
     except BaseException as error:
         trimmed(error)
