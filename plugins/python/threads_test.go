@@ -104,6 +104,16 @@ threading.excepthook = lambda a: print("hook", a.exc_type.__name__, a.thread.nam
 def bad(): raise ValueError("no")
 t = threading.Thread(target=bad, name="named"); t.start(); t.join()
 
+fed = queue.Queue()
+def feed():
+    for item in iter(fed.get, None):
+        if item == 1: continue
+        print("fed", item)
+    else: print("full")
+t = threading.Thread(target=lambda: feed()); t.start()
+for item in (1, 2, None): fed.put(item)
+t.join()
+
 def late(): time.sleep(0.01); print("late")
 threading.Thread(target=late).start()
 print("end")
@@ -154,6 +164,8 @@ consumed 7
 42
 timer
 hook ValueError named bad
+fed 2
+full
 end
 late
 `
@@ -274,7 +286,8 @@ def f(n):
   except RuntimeError as e: return print(n, e)
   t.join()
 f(0)`, "128 can't start new thread\n", "", "", 0},
-			"an error at the end": {"def f(): time.sleep(0.001); 1 / 0\nthreading.Thread(target=f).start()\nraise SystemExit(3)", "", "ZeroDivisionError", "", 3},
+			"a lock of the one that waits": {"again = threading.RLock()\ndef f():\n  with again: pass\nt = threading.Thread(target=f, daemon=True)\nwith again:\n  t.start()\n  t.join()", "", "RuntimeError: this wait cannot end", "", 1},
+			"an error at the end":          {"def f(): time.sleep(0.001); 1 / 0\nthreading.Thread(target=f).start()\nraise SystemExit(3)", "", "ZeroDivisionError", "", 3},
 		} {
 			t.Run(name, func(t *testing.T) {
 				call := script(t, "import threading, time\n"+c.text)

@@ -39,10 +39,19 @@ class File:
         if name not in self.quiet:
             self.quiet[name] = True  # if it calls itself, that says nothing
             self.quiet[name] = not any(
-                isinstance(node, (ast.With, ast.While)) or isinstance(node, ast.Call) and self.waits(node.func)
+                isinstance(node, (ast.With, ast.While)) or again(node) or isinstance(node, ast.Call) and self.waits(node.func)
                 for f in self.names[name] for node in ast.walk(f)
             )
         return not self.quiet[name]
+
+
+def again(node):
+    """Whether it is a loop over iter(function, end)."""
+    of = node.iter if isinstance(node, ast.For) else None
+    return (
+        isinstance(of, ast.Call) and isinstance(of.func, ast.Name) and of.func.id == "iter"
+        and len(of.args) == 2 and not of.keywords and not any(isinstance(a, ast.Starred) for a in of.args)
+    )
 
 
 harmless = {n for kind in (str, bytes, list, dict, set, int, float, types.CodeType) for n in dir(kind)} - {"get", "join"}
@@ -73,10 +82,24 @@ def rewritten(code):
     def at(node, new):
         return ast.fix_missing_locations(ast.copy_location(new, node))
 
+    def called(node):
+        """Such a loop as one that calls the function."""
+        nonlocal loops
+        loops += 1
+        names = [f"__openskill_{n}_{loops}__" for n in ("function", "end", "value")]
+        function, end, value = [ast.Name(n, ast.Load()) for n in names]
+        before = [ast.Assign([ast.Name(n, ast.Store())], a) for n, a in zip(names, node.iter.args)]
+        result = ast.NamedExpr(ast.Name(names[2], ast.Store()), ast.Call(function, [], []))
+        test = ast.BoolOp(ast.Or(), [ast.Compare(result, [ast.Is()], [end]), ast.Compare(end, [ast.Eq()], [value])])
+        loop = ast.While(ast.UnaryOp(ast.Not(), test), [ast.Assign([node.target], value)] + node.body, node.orelse)
+        return [change(at(node, n)) for n in before + [loop]]
+
+    loops = 0
+
     def change(node):
         nonlocal changed
         if isinstance(node, list):
-            return [change(n) for n in node]
+            return [m for n in node for m in (called(n) if again(n) else [change(n)])]
         if not isinstance(node, ast.AST) or isinstance(node, fences):
             return node
         new = ast.copy_location(type(node)(**{f: change(getattr(node, f)) for f in node._fields if hasattr(node, f)}), node)

@@ -309,7 +309,8 @@ def enter(manager):
     if kind is lock:
         yield from pause(lambda: not manager._held)
     elif kind is threading._PyRLock:
-        yield from pause(lambda: manager._owner in (None, threading.get_ident()))
+        me = threading.get_ident()  # of this thread: others ask whether it can go on
+        yield from pause(lambda: manager._owner in (None, me))
     elif isinstance(manager, threading.Condition):
         yield from enter(manager._lock)
     elif isinstance(manager, threading.Semaphore):
