@@ -235,6 +235,22 @@ func TestPython(t *testing.T) {
 	}
 }
 
+// Packages can be added to Agent Skills alone: they are not proposed for a folder with a skill.yaml.
+func TestPackagesOfUploads(t *testing.T) {
+	files := map[string]string{"skill.yaml": "id: x\n", "main.py": "import requests\n", "main.js": "import _ from 'lodash';\n"}
+	r, err := preflight.Check(t.Context(), folder(t, files), options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := strings.Join(seen(r), "\n"); r.Verdict != preflight.CannotRun || len(r.Needs.Packages) != 0 || strings.Contains(found, "packages add") {
+		t.Errorf("%v\n%s", r.Needs.Packages, found)
+	}
+	files["SKILL.md"] = "---\nname: x\n---\n"
+	if r, err = preflight.Check(t.Context(), folder(t, files), options(t)); err != nil || len(r.Needs.Packages) == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // A script's own modules are found where the interpreter finds them, and what they
 // need counts for it.
 func TestOwnModules(t *testing.T) {

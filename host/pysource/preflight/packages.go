@@ -29,11 +29,19 @@ var packages = sync.OnceValue(func() map[string]indexed {
 	return all
 })
 
+// uploaded reports whether the folder is not an Agent Skill: an operator cannot add packages to
+// what has a skill.yaml.
+func (c *check) uploaded() bool {
+	_, manifest := c.files["skill.yaml"]
+	_, agent := c.files["SKILL.md"]
+	return manifest && !agent
+}
+
 // indexed notes a package that a program in Python imports. Of one that the table has not
 // nothing is known: its module may be a file that the skill expects elsewhere.
 func (c *check) indexed(file string, im *pysource.Import, top string) bool {
 	p, ok := packages()[top]
-	if !ok {
+	if !ok || !p.native && c.uploaded() {
 		return false
 	}
 	c.need(&c.report.Needs.Packages, Need{Name: p.name, File: file, Line: im.Line, Ecosystem: "python", Native: p.native})
@@ -73,6 +81,10 @@ func (c *check) npmPackage(file string, line int, module string) {
 	why := npmMissing()[name]
 	if why == "" {
 		why = npmMissing()[scope]
+	}
+	if why == "" && c.uploaded() {
+		c.find(file, line, CannotRun, KindImport, "package "+name+" is not in the skill's folder", "put node_modules into the folder, or make one file of the script and its packages")
+		return
 	}
 	c.need(&c.report.Needs.Packages, Need{Name: name, File: file, Line: line, Ecosystem: "npm", Native: why == "native"})
 	switch why {
