@@ -266,3 +266,38 @@ func TestChangesAtOnce(t *testing.T) {
 		t.Errorf("left: %q", left)
 	}
 }
+
+// T708: a damaged lock of one folder stops no change of another, and costs no set or archive.
+func TestDamagedLockOfAnother(t *testing.T) {
+	needsPip(t)
+	s, o, one, two := New(t.TempDir()), options(shelf(t)), t.TempDir(), t.TempDir()
+	if _, err := s.Add(t.Context(), one, asks(t, "top"), o); err != nil {
+		t.Fatal(err)
+	}
+	_, file, err := s.locked(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, whole[:len(whole)/2], file)
+	killed := write(t, whole[:9], filepath.Dir(file), ".new-1")
+	if _, err := s.Add(t.Context(), two, asks(t, "odd"), o); err != nil {
+		t.Errorf("another folder got no packages: %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.dir, "archives", "*")); len(left) != 3 {
+		t.Errorf("archives: %q, want those of both folders", left)
+	}
+	write(t, whole, file)
+	if _, err := s.Remove(t.Context(), two, nil, o); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Use(one); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(killed); err == nil {
+		t.Error("what a killed process left of a lock is there")
+	}
+}

@@ -180,7 +180,8 @@ func parseLock(b []byte) (*Lock, error) {
 	for i := range l.Packages {
 		p := &l.Packages[i]
 		known := p.Ecosystem == Python || p.Ecosystem == NPM
-		if !known || p.Name == "" || p.Digest != "" && !digestPattern.MatchString(p.Digest) || p.Digest != "" && l.Set == "" {
+		placed := p.At == "" || p.Ecosystem == NPM && fs.ValidPath(p.At) && strings.HasPrefix(p.At, "node_modules/")
+		if !known || !placed || p.Name == "" || p.Digest != "" && !digestPattern.MatchString(p.Digest) || p.Digest != "" && l.Set == "" {
 			return nil, fmt.Errorf("invalid package %q", skill.CleanText(p.Name, 80))
 		}
 	}

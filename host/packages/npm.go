@@ -167,7 +167,7 @@ func (l *npmLock) packages() ([]downloaded, error) {
 			continue
 		}
 		i := strings.LastIndex(at, "node_modules/")
-		if i < 0 || !fs.ValidPath(at) || e.Link {
+		if !strings.HasPrefix(at, "node_modules/") || !fs.ValidPath(at) || e.Link {
 			return nil, &skill.Error{Op: "packages.Add", Code: skill.InvalidArgument, Message: "npm gave a package that is not of the index: " + skill.CleanText(at, 100)}
 		}
 		d := downloaded{Package: Package{Ecosystem: NPM, Name: e.Name, Version: e.Version, At: at}}

@@ -43,6 +43,7 @@ func TestParseRequirement(t *testing.T) {
 	}
 }
 
+// T707: a lock that was edited names nothing outside the folders of packages.
 func TestDamagedLocks(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0", 64)
 	for name, text := range map[string]string{
@@ -56,6 +57,9 @@ func TestDamagedLocks(t *testing.T) {
 		"a path for digest": `{"lock":1,"folder":"/a","set":"` + digest + `","packages":[{"ecosystem":"python","name":"a","version":"1","digest":"../x"}]}`,
 		"no set":            `{"lock":1,"folder":"/a","packages":[{"ecosystem":"python","name":"a","version":"1","digest":"` + digest + `"}]}`,
 		"another ecosystem": `{"lock":1,"folder":"/a","packages":[{"ecosystem":"ruby","name":"a","version":"1"}]}`,
+		"a place outside":   `{"lock":1,"folder":"/a","set":"` + digest + `","packages":[{"ecosystem":"npm","name":"a","version":"1","digest":"` + digest + `","at":"node_modules/../../../x"}]}`,
+		"another place":     `{"lock":1,"folder":"/a","set":"` + digest + `","packages":[{"ecosystem":"npm","name":"a","version":"1","digest":"` + digest + `","at":"python/json"}]}`,
+		"a wheel's place":   `{"lock":1,"folder":"/a","set":"` + digest + `","packages":[{"ecosystem":"python","name":"a","version":"1","digest":"` + digest + `","at":"node_modules/a"}]}`,
 		"too many packages": `{"lock":1,"folder":"/a","packages":[` + strings.Repeat(`{"ecosystem":"npm","name":"a","version":"1"},`, maxPackages) + `{"ecosystem":"npm","name":"a","version":"1"}]}`,
 		"more than is read": strings.Repeat(" ", maxLock+1),
 	} {

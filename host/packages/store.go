@@ -127,11 +127,21 @@ func (s *Store) work() (string, error) {
 // keepUnused is how long a set stays that no lock names any more: calls may be using it.
 const keepUnused = time.Hour
 
-// sweep removes sets and archives that no lock names.
+// sweep removes sets and archives that no lock names, and what a killed process left of a lock.
+// While a lock cannot be read it removes nothing: nobody knows what that one names.
 func (s *Store) sweep() error {
 	locks, err := s.List()
 	if err != nil {
+		return nil //nolint:nilerr // the change is made; whose lock it is hears of it
+	}
+	left, err := fs.Glob(os.DirFS(s.dir), "locks/.new-*")
+	if err != nil {
 		return err
+	}
+	for _, name := range left {
+		if err := os.Remove(filepath.Join(s.dir, name)); err != nil {
+			return err
+		}
 	}
 	used := map[string]bool{}
 	for _, l := range locks {
