@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,7 +68,8 @@ func (a *cli) packagesAddCommand() *cobra.Command {
 python:NAME with versions, as in python:requests>=2, or npm:NAME@RANGE; in a folder with
 scripts of one kind the prefix may be omitted. Without NAME, the packages that the folder
 declares are added: in requirements.txt, pyproject.toml, package.json, and the blocks of
-PEP 723 in scripts. Versions that are locked stay.
+PEP 723 in scripts; where it declares none, those that its scripts import, as skills check
+finds them. Versions that are locked stay.
 
 Packages with native code are refused, but for those of the Python runtimes, which are
 used. Releases younger than --min-age, and those that their authors took back, are not
@@ -120,7 +122,12 @@ func (a *cli) changePackages(ctx context.Context, f *packagesFlags, args []strin
 			return hostFailed(err)
 		}
 		if l == nil {
-			return a.print("%s declares no packages\n", args[0])
+			if asked, err = a.importedPackages(ctx, f.settings, args[0]); err != nil {
+				return err
+			}
+			if len(asked) == 0 {
+				return a.print("%s declares and imports no packages\n", args[0])
+			}
 		}
 	}
 	stop := a.after(time.Second, "openskill: downloading packages")
@@ -260,6 +267,46 @@ func askedPackages(folder string, names []string) ([]packages.Requirement, error
 		asked = append(asked, r)
 	}
 	return asked, nil
+}
+
+// importedPackages are those that the scripts of a folder import, where the folder declares none:
+// what skills check proposes. It says so on standard error.
+func (a *cli) importedPackages(ctx context.Context, flags *settingsFlags, folder string) (asked []packages.Requirement, err error) {
+	err = a.withPython(flags, func(store *runtimes.Store, runner skill.Runner, state string) error {
+		o, err := preflightOptions(store, runner, state)
+		if err != nil {
+			return err
+		}
+		r, err := preflightFolder(ctx, folder, o)
+		if err != nil {
+			return err
+		}
+		for _, n := range r.Needs.Packages {
+			kind := packages.Ecosystem(n.Ecosystem)
+			if n.Native {
+				if _, err := fmt.Fprintf(a.stderr, "openskill: %s:%d: %s:%s needs native code, and is not added\n", n.File, n.Line, kind, n.Name); err != nil {
+					return hostFailed(err)
+				}
+				continue
+			}
+			p, err := packages.ParseRequirement(n.Name, kind)
+			if err != nil {
+				continue // the name is of no package
+			}
+			p.From = n.File
+			asked = append(asked, p)
+		}
+		return nil
+	})
+	if err != nil || len(asked) == 0 {
+		return nil, err
+	}
+	var names []string
+	for i := range asked {
+		names = append(names, asked[i].String())
+	}
+	_, err = fmt.Fprintf(a.stderr, "openskill: %s declares no packages; its scripts import %s\n", skill.CleanText(folder, 200), skill.CleanText(strings.Join(names, ", "), 1000))
+	return asked, err
 }
 
 // onlyKind is the ecosystem of a folder's scripts; "": they are of both, or of neither.

@@ -120,5 +120,12 @@ func TestPackagesOfSkills(t *testing.T) {
 	contains(run(0, "packages", "remove", "--state", state, folder, "greetings"), "- python:words 2.0\n", "1 packages")
 	contains(run(1, script...), "ModuleNotFoundError")
 	contains(run(0, "packages", "remove", "--state", state, folder), "- python:pyyaml 6.0.3")
+	// A folder that declares nothing gets what its scripts import.
+	wheelFile(t, wheels, "requests", "9.0", "", map[string]string{"requests.py": "x = 1\n"})
+	plain := skillWith(t, "plain", map[string]string{"scripts/a.py": "import json, yaml, requests\ntry:\n    import torch\nexcept ImportError:\n    pass\nprint(requests.x)\n"})
+	contains(run(0, "packages", "add", "--state", state, plain, "--from", wheels), "plain declares no packages; its scripts import python:requests\n", "scripts/a.py:3: python:torch needs native code", "+ python:requests 9.0", "1 packages")
+	contains(run(0, "packages", "remove", "--state", state, plain), "- python:requests 9.0")
+	none := skillWith(t, "none", map[string]string{"scripts/a.py": "import json\n"})
+	contains(run(0, "packages", "add", "--state", state, none, "--from", wheels), "none declares and imports no packages")
 	contains(run(0, "packages", "list", "--state", state), "no skill has packages")
 }
