@@ -27,7 +27,7 @@ help:
 	@echo 'make runtimes the language runtimes that skills need'
 	@echo 'make bench    the benchmarks, as tables'
 	@echo 'make bench-peers   the same Python on other runtimes, beside openskill; fetches 120 MB the first time'
-	@echo 'make public-skills   folders of Agent Skills that others have published, by npm and PyPI (50 MB)'
+	@echo 'make public-skills   folders of Agent Skills that others have published, by npm and PyPI (60 MB)'
 	@echo 'make postgres   the PostgreSQL that tests start, where it may be installed'
 	@echo 'make chromium   the browser that tests of the console use, where it may be installed'
 	@echo 'make screenshots   the pictures in docs/console.md'

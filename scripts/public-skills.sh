@@ -2,7 +2,7 @@
 # public-skills.sh DIR: puts folders of Agent Skills that others have published into DIR,
 # from packages of npm and PyPI, each pinned with its hash. docs/journeys.md tries those of
 # bmad; a test of host/agentskills loads five of them, and one of
-# cmd/openskill/internal/parity/community runs their scripts in the sandbox. Nothing of a
+# cmd/openskill/internal/parity/community runs their scripts in the sandbox, with packages. Nothing of a
 # package is run here. Where one cannot be had a line says so, and what needs it is skipped.
 set -eu
 
@@ -40,11 +40,31 @@ wheel() {
 	if python3 -m pip download --quiet --no-deps --only-binary :all: --disable-pip-version-check -d "$work" "$package" &&
 		echo "$sum  $(ls "$work"/*.whl)" | sha256sum -c --status &&
 		python3 -m zipfile -e "$work"/*.whl "$work/files"; then
-		rm -rf "${dir:?}/$name"
+		rm -rf "${dir:?}/$name" "$work/files/$folder"/*/venv # what an author packed by mistake
 		mv "$work/files/$folder" "$dir/$name"
 		echo "$sum" >"$dir/$name.ready"
 	else
 		echo "public-skills: no Agent Skills of $package: pip could not fetch it, or it is not the one that is pinned" >&2
+	fi
+	rm -rf "$work"
+}
+
+# packages FILE: DIR/packages gets the wheels and tarballs that scripts of these folders import,
+# which FILE lists with their hashes.
+packages() {
+	file=$1 sum=$(sha256sum "$1" | cut -c1-64)
+	[ "$(cat "$dir/packages.ready" 2>/dev/null)" != "$sum" ] || return 0
+	work=$(mktemp -d "$dir/.new-XXXXXX")
+	# shellcheck disable=SC2046 # each word is a package
+	if python3 -m pip download --quiet --no-deps --only-binary :all: --platform any --implementation py --abi none --python-version 3.13 \
+		--disable-pip-version-check -d "$work" $(sed -n 's/^[0-9a-f]\{64\} python //p' "$file") &&
+		(cd "$work" && npm pack $(sed -n 's/^[0-9a-f]\{64\} npm //p' "$file") --ignore-scripts --prefer-offline --fetch-retries=1 --silent >/dev/null) &&
+		[ "$(sha256sum "$work"/* | cut -c1-64 | sort)" = "$(sed -n 's/^\([0-9a-f]\{64\}\) .*/\1/p' "$file" | sort)" ]; then
+		rm -rf "${dir:?}/packages"
+		mv "$work" "$dir/packages"
+		echo "$sum" >"$dir/packages.ready"
+	else
+		echo "public-skills: no packages for public scripts: pip or npm could not fetch them, or they are not those of $file" >&2
 	fi
 	rm -rf "$work"
 }
@@ -83,3 +103,9 @@ fetch aios aios-core@4.4.6 a18ae7682e37a45d46def70d1620864bf1718255bc4169679ae30
 	package/LICENSE package/package.json package/.aios-core package/.claude package/scripts
 # MIT and Apache-2.0, a LICENSE.upstream in each; 15 MB; 483 skills of five public repositories
 wheel dex dex-trove==0.1.6 86915c0d3c807b497def7fa44a5d7e0775926832540324bd35b564bf17b7fa49 dex_trove/skills
+# MIT; 8 MB; 14 skills; 280 scripts in Python that send requests, and a library that they share
+wheel jira jira-assistant-skills==3.0.0 6a026779fb82da719703d794fd32525a011c45452644db04c4699fad9178310e jira_assistant_skills/skills
+# Apache-2.0; 1.4 MB; 31 skills; scripts in Python for requests, documents and workspaces
+wheel mythril mythril-agent-skills==0.3.1 39b27df3939c82d7eb0aefa9d8ec98e2907238faa07c250f0cb2bc9d94e41cde mythril_agent_skills/skills
+
+packages "$(cd "$(dirname "$0")" && pwd)/public-packages.txt"

@@ -55,7 +55,11 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
-	if err := os.WriteFile(page, []byte(write(append(kept, all...))), 0o644); err != nil {
+	runs, err := readRuns()
+	if err != nil {
+		fail(err)
+	}
+	if err := os.WriteFile(page, []byte(write(append(kept, all...), runs)), 0o644); err != nil {
 		fail(err)
 	}
 }
@@ -67,20 +71,34 @@ func fail(err error) {
 
 var pinned = regexp.MustCompile(`(?m)^(?:fetch|wheel) (\S+) (\S+) ([0-9a-f]{64})`)
 
+// run counts recorded runs of the scripts of a collection, or of a category of them.
+type run struct {
+	Package    string            `json:"package"`
+	Scripts    int               `json:"scripts"`
+	Cases      int               `json:"cases"`
+	Natively   int               `json:"as_natively"`
+	Differs    map[string]string `json:"differs"`
+	Categories map[string]*run   `json:"categories"`
+}
+
+// readRuns reads the counts by the names of collections.
+func readRuns() (runs map[string]*run, err error) {
+	text, err := os.ReadFile(compared)
+	if err == nil {
+		err = json.Unmarshal(text, &runs)
+	}
+	return runs, err
+}
+
 // fetched measures the collections that make public-skills has fetched.
 func fetched(state string) (all []collection, err error) {
 	script, err := os.ReadFile("../scripts/public-skills.sh")
 	if err != nil {
 		return nil, err
 	}
-	var runs map[string]struct {
-		Cases    int `json:"cases"`
-		Natively int `json:"as_natively"`
-	}
-	if text, err := os.ReadFile(compared); err == nil {
-		if err := json.Unmarshal(text, &runs); err != nil {
-			return nil, err
-		}
+	runs, err := readRuns()
+	if err != nil {
+		return nil, err
 	}
 	for _, m := range pinned.FindAllStringSubmatch(string(script), -1) {
 		folder := filepath.Join(state, "public-skills", m[1])
@@ -89,7 +107,7 @@ func fetched(state string) (all []collection, err error) {
 			continue
 		}
 		c := collection{Name: m[2], Digest: m[3]}
-		if r := runs[m[1]]; r.Cases > 0 {
+		if r := runs[m[1]]; r != nil {
 			c.Natively = fmt.Sprintf("%d of %d", r.Natively, r.Cases)
 		}
 		if c.Summary, err = summary(folder); err != nil {

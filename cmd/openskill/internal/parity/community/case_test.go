@@ -39,6 +39,7 @@ type kase struct {
 	Files    map[string]string `yaml:"files"` // that are in the folder before
 	Env      map[string]string `yaml:"env"`
 	HTTP     []answer          `yaml:"http"`
+	Packages []string          `yaml:"packages"` // as openskill packages add takes them
 	// Ignore is what the comparison leaves out: time (dates, times and durations are {time}),
 	// order (lines are sorted), stderr, file:GLOB, or re:EXPRESSION, whose matches are {…}.
 	Ignore []string `yaml:"ignore"`

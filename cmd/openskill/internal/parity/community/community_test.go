@@ -99,9 +99,9 @@ func (k *kase) compare(t *testing.T, s *sandbox, folder string, mu *sync.Mutex) 
 	script := sumOf(text).SHA256
 	var outside *outcome
 	if *update {
-		outside = k.natively(t, folder)
+		outside = s.natively(t, k, folder)
 		then := k.recorded(outside)
-		if d := differences(then, k.recorded(k.natively(t, folder))); d != nil {
+		if d := differences(then, k.recorded(s.natively(t, k, folder))); d != nil {
 			t.Fatalf("natively it is not twice the same:\n%s", strings.Join(d, "\n"))
 		}
 		then.Script = script

@@ -25,7 +25,7 @@ unexpand uniq unzip uptime wc wget which whoami xargs xxd yes zcat zip`
 
 // native runs a case on this machine in bubblewrap: without a network but its own loopback,
 // with an empty home and the folder at the path that the sandbox has it at.
-func (k *kase) natively(t *testing.T, folder string) *outcome {
+func (s *sandbox) natively(t *testing.T, k *kase, folder string) *outcome {
 	t.Helper()
 	dir := t.TempDir()
 	name := filepath.Base(folder)
@@ -63,8 +63,18 @@ func (k *kase) natively(t *testing.T, folder string) *outcome {
 		"--ro-bind", "/etc/alternatives", "/etc/alternatives", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
 		"--ro-bind", bin, "/opt/bin", "--ro-bind", self, "/opt/serve", "--ro-bind", answers, "/opt/answers", "--bind", own, "/skills/" + name, "--chdir", "/skills/" + name,
 	}
-	if packages := os.Getenv("OPENSKILL_TEST_PACKAGES"); packages != "" { // of Python, in the versions of the runtime
-		args = append(args, "--ro-bind", packages, "/opt/packages", "--setenv", "PYTHONPATH", "/opt/packages")
+	var path []string                                           // of Python
+	if own := os.Getenv("OPENSKILL_TEST_PACKAGES"); own != "" { // in the versions of the runtime
+		args, path = append(args, "--ro-bind", own, "/opt/packages"), []string{"/opt/packages"}
+	}
+	if len(k.Packages) > 0 {
+		in := s.packagesOf(t, k)
+		in.unpacking.Do(func() { in.unpack(t, s.dir) })
+		args = append(args, "--ro-bind-try", in.python, "/openskill/packages", "--ro-bind-try", in.node, "/node_modules")
+		path = append([]string{"/openskill/packages"}, path...)
+	}
+	if len(path) > 0 {
+		args = append(args, "--setenv", "PYTHONPATH", strings.Join(path, ":"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.Env)) {
 		args = append(args, "--setenv", name, k.Env[name])

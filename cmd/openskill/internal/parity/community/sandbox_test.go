@@ -27,9 +27,11 @@ import (
 // sandbox runs scripts as a worker process does, with requests to the server of each case.
 type sandbox struct {
 	runners map[skill.Kind]skill.Runner
+	dir     string // where packages are kept
 
-	mu      sync.Mutex
-	clients map[string]*egress.Client // by the call's execution
+	mu       sync.Mutex
+	clients  map[string]*egress.Client // by the call's execution
+	packages map[string]*installed     // by their names
 }
 
 // For implements [skill.Outgoing].
@@ -50,7 +52,7 @@ func newSandbox(t *testing.T) *sandbox {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() }) // the cases say what failed
-	s := &sandbox{runners: map[skill.Kind]skill.Runner{}, clients: map[string]*egress.Client{}}
+	s := &sandbox{runners: map[skill.Kind]skill.Runner{}, dir: t.TempDir(), clients: map[string]*egress.Client{}, packages: map[string]*installed{}}
 	for _, r := range all.Sandboxed(all.Options{Engine: e, StateDir: state(t), Outgoing: s}) {
 		t.Cleanup(func() { _ = r.Close() })
 		s.runners[r.Kind()] = r
@@ -98,6 +100,9 @@ func (s *sandbox) run(t *testing.T, k *kase, folder string) *outcome {
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.Env)) {
 		call.Grants.Env = append(call.Grants.Env, name+"="+k.Env[name])
+	}
+	if len(k.Packages) > 0 {
+		call.Grants.Packages = s.packagesOf(t, k).set
 	}
 	s.answer(t, k, call)
 	reply, err := runnertest.Do(t.Context(), s.runners[k.kind()], call)

@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -64,14 +65,19 @@ func serve(command []string) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// handler gives the answers of a case; a request that it has none for is 404 and says so.
+// handler gives the answers of a case; a request that it has none for is 404 and says so. A
+// URL without a query stands for all queries.
 func handler(answers []answer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		for i := range answers {
 			a := &answers[i]
 			u, err := url.Parse(a.URL)
-			if err != nil || u.Hostname() != host(r.Host) || u.RequestURI() != r.URL.RequestURI() || cmp.Or(a.Method, http.MethodGet) != r.Method {
+			is := r.URL.RequestURI()
+			if u != nil && u.RawQuery == "" {
+				is, _, _ = strings.Cut(is, "?")
+			}
+			if err != nil || u.Hostname() != host(r.Host) || u.RequestURI() != is || cmp.Or(a.Method, http.MethodGet) != r.Method {
 				continue
 			}
 			for name, value := range a.Header {

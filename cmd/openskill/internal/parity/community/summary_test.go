@@ -37,7 +37,7 @@ func (n *counted) add(k *kase, seen map[string]bool, id string) {
 
 // summary is what docs/compatibility.md is made of; the cases say whether it is true.
 func TestSummary(t *testing.T) {
-	all := map[string]*counted{}
+	all, total := map[string]*counted{}, map[string]*counted{}
 	for _, c := range load(t) {
 		n := &counted{Package: c.Package, Categories: map[string]*counted{}}
 		seen := map[string]bool{}
@@ -49,8 +49,17 @@ func TestSummary(t *testing.T) {
 			n.add(k, seen, script)
 			n.Categories[k.Category].add(k, seen, k.Category+" "+script)
 			n.Categories[k.Category].Differs = nil
+			if total[k.Category] == nil {
+				total[k.Category] = &counted{}
+			}
+			total[k.Category].add(k, seen, c.Name+" "+k.Category+" "+script)
 		}
 		all[c.Name] = n
+	}
+	for _, category := range categories {
+		if n := total[category]; n != nil {
+			t.Logf("%-10s %3d scripts, %3d of %3d runs as natively", category, n.Scripts, n.AsNatively, n.Cases)
+		}
 	}
 	text, err := json.MarshalIndent(all, "", " ")
 	if err != nil {
