@@ -198,7 +198,7 @@ const formatOf = (file) => {
   const type = scopeOf(file)?.json.type;
   return type === 'module' || type === 'commonjs' ? type : 'either';
 };
-const looksLikeModule = (text) => /^\s*(?:import\s*(?:[\w${*'"]|\/\*)|export\s*(?:[{*]|default\b|const\b|let\b|var\b|function\b|class\b|async\b|type\b|interface\b|enum\b|abstract\b|declare\b))/m.test(text) || /\bimport\.meta\b/.test(text);
+const looksLikeModule = (text) => /^\s*(?:import\b\s*(?:[\w${*'"]|\/\*)|export\s*(?:[{*]|default\b|const\b|let\b|var\b|function\b|class\b|async\b|type\b|interface\b|enum\b|abstract\b|declare\b))/m.test(text) || /\bimport\.meta\b/.test(text);
 
 // sources has the text of what was compiled, to show the line of an error.
 const sources = new Map();
