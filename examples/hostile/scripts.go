@@ -75,7 +75,7 @@ func Scripts() []Script {
 		{Name: "G08 output of twenty processes at once", Promise: Bounded, Limit: "one limit of output for a run", File: "twenty.py", Ends: append([]skill.Code{skill.OutputLimit}, endless...)},
 		{Name: "G09 arguments and variables of 1 MiB and 3 MiB", Promise: Bounded, Limit: "2 MiB of a process", File: "long.py", Ends: []skill.Code{""}, Prints: "args 1 0\nargs 3 refused\nenv 1 0\nenv 3 refused\n"},
 		{Name: "G10 requests to addresses of clouds and of this machine", Promise: Contained, Limit: grantLimit, File: "local.sh", Ends: []skill.Code{""}, Prints: strings.Repeat("refused\n", 6)},
-		{Name: "G11 a secret that is printed, and sent to a second server", Promise: Contained, Limit: secretLimit, File: "secret.sh", Ends: []skill.Code{""}, Prints: "with\nwith\nwithout\nwithout\n"},
+		{Name: "G11 a secret that is printed, and sent to a second server", Promise: Contained, Limit: secretLimit, File: "secret.sh", Ends: []skill.Code{""}, Prints: strings.Repeat("with\n", 2) + strings.Repeat("without\n", 2)},
 	}
 }
 

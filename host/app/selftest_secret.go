@@ -23,7 +23,7 @@ func tellServers(ctx context.Context) (stop func() error, urls []string, err err
 		if strings.Contains(sent, hostile.ScriptSecret) {
 			said = "with"
 		}
-		fmt.Fprintln(w, said, sent)
+		_, _ = fmt.Fprintln(w, said, sent)
 	})}
 	for range 2 {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")

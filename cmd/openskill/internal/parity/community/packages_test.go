@@ -47,7 +47,7 @@ func (s *sandbox) packagesOf(t *testing.T, k *kase) *installed {
 
 func (in *installed) add(t *testing.T, dir string, names []string) error {
 	t.Helper()
-	folder, err := os.MkdirTemp(dir, "skill-")
+	folder, err := os.MkdirTemp(dir, "skill-") //nolint:usetesting // other tests use it, too
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (in *installed) add(t *testing.T, dir string, names []string) error {
 // unpack makes the folders of the packages natively, of Python and of Node, once.
 func (in *installed) unpack(t *testing.T, store string) {
 	t.Helper()
-	dir, err := os.MkdirTemp(store, "native-")
+	dir, err := os.MkdirTemp(store, "native-") //nolint:usetesting // other tests use it, too
 	if err != nil {
 		t.Fatal(err)
 	}
