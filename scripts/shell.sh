@@ -29,7 +29,7 @@ lib=$(rustc --print target-libdir --target "$target" 2>/dev/null) && ls "$lib"/l
 	missing "rustc has no target $target"
 
 made=$state/runtimes/shell/bash.wasm
-sum=$(cat "$module"/Cargo.toml "$module"/Cargo.lock "$module"/bashkit.patch "$module"/src/*.rs "$0" | sha256sum | cut -d' ' -f1)
+sum=$(cat "$module"/Cargo.toml "$module"/Cargo.lock "$module"/bashkit.patch "$module"/src/* "$0" | sha256sum | cut -d' ' -f1)
 [ ! -f "$made" ] || [ "$(cat "$made.from" 2>/dev/null)" != "$sum" ] || exit 0
 
 mkdir -p "$state/build/cargo" "$state/build/shell" "$state/runtimes/shell"

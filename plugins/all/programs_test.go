@@ -49,7 +49,21 @@ r = subprocess.run(["bash", "made.sh", "y"], capture_output=True, text=True); pr
 		{"files", `
 subprocess.run("mkdir -p out && sort -r notes.txt > out/sorted && echo more >> notes.txt", shell=True, check=True)
 print(open("out/sorted").read().strip(), open("notes.txt").read().split())`, "first ['first', 'more']"},
-		{"not its parent's input", `subprocess.run(["cat"]); subprocess.run("cat", shell=True); print(sys.stdin.read())`, "given"},
+		{"its parent's input", `subprocess.run(["cat"]); print("python:", sys.stdin.read())`, "given\nmore\npython:"},
+		{"not its parent's input", `subprocess.run("cat", shell=True); print("python:", sys.stdin.read())`, "python: given\nmore"},
+		{"input step by step", `
+p = subprocess.Popen(["tr", "a-z", "A-Z"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+for l in ("a", "b"):
+    p.stdin.write(l + "\n"); p.stdin.flush(); print(p.stdout.readline(), end="", flush=True)
+p.stdin.close(); print(p.stdout.read(), p.wait())`, "A\nB\n 0"},
+		{"an input that never ends", `
+p = subprocess.Popen(["yes"], stdout=subprocess.PIPE)
+print(subprocess.check_output(["head", "-n", "1"], stdin=p.stdout, text=True)); p.kill()`, "y"},
+		{"a database", `
+print(subprocess.check_output(["sqlite3", "-json", "x.db", "create table a(b, c); insert into a values('d e', 0.1), (null, x'41'); select * from a"], text=True), end="")
+print(subprocess.run("sqlite3 -header -csv x.db <<< 'select b, count(*) as n from a group by b;'", shell=True, capture_output=True, text=True).stdout, end="")
+print(subprocess.run(["sqlite3", "x.db", ".tables", "select nope"]).returncode)`, "[{\"b\":\"d e\",\"c\":0.1},\n{\"b\":null,\"c\":\"A\"}]\nb,n\n,1\n\"d e\",1\na\n1"},
+		{"names of their own", `print(len({subprocess.check_output(["mktemp"]) for _ in range(3)}))`, "3"},
 		{"not there", `
 r = subprocess.run("git status", shell=True, capture_output=True, text=True); print(r.returncode, r.stderr)`, "127 sh: line 1: git: command not found"},
 		{"a wrong option", `print(subprocess.run(["bash", "-c"], capture_output=True, text=True))`, `CompletedProcess(args=['bash', '-c'], returncode=2, stdout='', stderr='bash: -c: option requires an argument\n')`},
@@ -67,7 +81,7 @@ print(q.communicate()[0], p.wait())`, "5000050000\n 0"},
 				}
 			}
 			r, err := runnertest.Do(t.Context(), runners[skill.WasmPython], &skill.Call{
-				SkillID: "my-skill", TraceID: "t-1", Folder: folder, Entry: "tool.py", Trust: skill.Trusted, Script: true, Stdin: []byte("given"),
+				SkillID: "my-skill", TraceID: "t-1", Folder: folder, Entry: "tool.py", Trust: skill.Trusted, Script: true, Stdin: []byte("given\nmore\n"),
 				Limits: skill.Limits{Timeout: time.Minute, Memory: 512 << 20, Fuel: 100_000_000_000, Output: 1 << 20, Scratch: 16 << 20},
 			})
 			if err != nil {

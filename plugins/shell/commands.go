@@ -13,7 +13,7 @@ var commands = strings.Fields(`
 	cut date dd df diff dirname du echo egrep env envsubst expand expr factor false fgrep file find flock fmt fold gawk getconf
 	grep groups gunzip gzip head hexdump hostid hostname iconv id install join jq less link ln logname ls mawk md5sum mkdir mktemp
 	mv nawk nice nl nohup nproc numfmt od parallel paste patch pgrep pkill pr printenv printf ps pwd readlink realpath rev rg rm rmdir
-	sed seq sha1sum sha224sum sha256sum sha384sum sha512sum shasum shuf sleep sort split stat strings sudo sum sync tac tail tar
+	sed seq sha1sum sha224sum sha256sum sha384sum sha512sum shasum shuf sleep sort split sqlite3 stat strings sudo sum sync tac tail tar
 	tee test timeout tomlq touch tr tree true truncate tsort tty uname unexpand uniq unlink unzip uptime users uuidgen watch wc
 	wget which who whoami xargs xxd yes yq zcat zip
 `)

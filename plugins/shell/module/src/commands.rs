@@ -7,6 +7,11 @@ pub fn add(builder: BashBuilder) -> BashBuilder {
     builder
         .command("yes", Yes)
         .command("zcat", Zcat)
+        .command("wc", crate::filters::Wc)
+        .command("tee", crate::filters::Tee)
+        .command("tr", crate::tr::Tr)
+        .command("cut", crate::cut::Cut)
+        .command("sqlite3", crate::programs::Sqlite)
         .command("bc", crate::bc::Bc)
         .command("diff", crate::diff::Diff)
         .command("curl", crate::curl::Curl)
@@ -35,6 +40,7 @@ pub async fn read(ctx: &CommandContext<'_>, name: &str) -> Result<Vec<u8>> {
 pub fn reason(error: &bashkit::Error) -> String {
     match error {
         bashkit::Error::Io(e) if e.kind() == std::io::ErrorKind::NotFound => "No such file or directory".into(),
+        bashkit::Error::Io(e) if e.to_string().contains("parent directory not found") => "No such file or directory".into(),
         bashkit::Error::Io(e) if e.to_string().contains("is a directory") => "Is a directory".into(),
         bashkit::Error::Io(e) => e.to_string(),
         e => e.to_string(),

@@ -339,7 +339,7 @@ async fn fetch(ctx: &CommandContext<'_>, o: &mut Options, mut url: String) -> Re
         answer = send(&request);
     }
     let quiet = o.silent && !o.show_error;
-    let mut answer = match answer.and_then(|mut a| match a.decoded() {
+    let answer = match answer.and_then(|mut a| match a.decoded() {
         Ok(()) => Ok(a),
         Err(e) => Err(Failure { code: String::new(), message: e.to_string() }),
     }) {

@@ -10,13 +10,17 @@
 mod bc;
 mod commands;
 mod curl;
+mod cut;
 mod date;
 mod diff;
 mod files;
+mod filters;
 mod host;
 mod http;
 mod process;
 mod programs;
+mod stdin;
+mod tr;
 
 use bashkit::{Bash, ExecOptions, ExecutionLimits, MemoryLimits, PosixFs, SessionLimits};
 use std::io::{Read, Write};
@@ -72,7 +76,6 @@ fn main() {
     // The seed and the clock of the image are those of all runs.
     let mut source = String::from("SECONDS=0; ");
     let mut options = ExecOptions::new();
-    let mut input = vec![];
     if process {
         let start = process::Start::ask();
         for (name, value) in &start.env {
@@ -86,12 +89,17 @@ fn main() {
                 std::process::exit(2)
             }
         };
-        if start.reads || what.from_input {
+        *entry.lock().expect("one thread") = std::path::Path::new(&start.dir).join(&what.name);
+        let mut input = vec![];
+        stdin::open(what.one, start.shares);
+        if !what.one && (what.from_input || !start.shares) {
             let _ = std::io::stdin().read_to_end(&mut input);
         }
-        *entry.lock().expect("one thread") = std::path::Path::new(&start.dir).join(&what.name);
         if what.from_input {
             source.push_str(&String::from_utf8_lossy(&std::mem::take(&mut input)));
+        }
+        if !what.one {
+            options = options.stdin(input);
         }
         source.push_str(&what.source);
         options = options.arg0(what.name).positional(what.args);
@@ -99,13 +107,15 @@ fn main() {
         let mut args = arguments().into_iter();
         let script = args.next().unwrap_or_default();
         *entry.lock().expect("one thread") = script.clone().into();
+        let mut input = vec![];
         let _ = std::io::stdin().read_to_end(&mut input);
+        stdin::open(false, false);
+        options = options.stdin(input);
         // The script is a child, as it is where bash is given a file: $0 and BASH_SOURCE are
         // its path.
         source.push_str(&format!("RANDOM={}; \"$0\" \"$@\"", seed()));
         options = options.arg0(script).positional(args);
     }
-    let options = options.stdin(input);
     let ended = runtime.block_on(async {
         bash.execute(&source)
             .options(options)

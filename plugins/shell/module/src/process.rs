@@ -6,9 +6,9 @@ pub struct Start {
     args: Vec<String>,
     pub env: Vec<(String, String)>,
     pub dir: String,
-    /// Standard input is the process's own. One that is inherited is left to whoever reads it
-    /// next, since a shell here reads all of its input before it begins.
-    pub reads: bool,
+    /// Standard input is inherited: others read it too. A script leaves it to them, since it reads
+    /// all of its input before it begins.
+    pub shares: bool,
 }
 
 /// What the shell executes.
@@ -17,6 +17,7 @@ pub struct Line {
     pub name: String, // $0
     pub args: Vec<String>,
     pub from_input: bool, // the source is standard input
+    pub one: bool,        // it is one command
 }
 
 impl Start {
@@ -28,7 +29,7 @@ impl Start {
             args: texts(&told["args"]),
             env: texts(&told["env"]).iter().filter_map(|e| e.split_once('=')).map(|(k, v)| (k.to_string(), v.to_string())).collect(),
             dir: told["dir"].as_str().filter(|d| !d.is_empty()).unwrap_or("/").to_string(),
-            reads: told["stdin"] != "inherited",
+            shares: told["stdin"] == "inherited",
         }
     }
 
@@ -38,7 +39,7 @@ impl Start {
         let name = args.next().unwrap_or_default();
         let base = name.rsplit('/').next().unwrap_or_default().to_string();
         if base != "sh" && base != "bash" {
-            return Ok(Line { source: "\"$0\" \"$@\"".into(), name: base, args: args.collect(), from_input: false });
+            return Ok(Line { source: "\"$0\" \"$@\"".into(), name: base, args: args.collect(), from_input: false, one: true });
         }
         let mut set = String::new();
         let mut args = args.peekable();
@@ -63,16 +64,16 @@ impl Start {
             if option[1..].contains('c') {
                 let command = args.next().ok_or("-c: option requires an argument")?;
                 let name = args.next().unwrap_or(base);
-                return Ok(Line { source: set + &command, name, args: args.collect(), from_input: false });
+                return Ok(Line { source: set + &command, name, args: args.collect(), from_input: false, one: false });
             }
             if option[1..].contains('s') {
-                return Ok(Line { source: String::new(), name: base, args: args.collect(), from_input: true });
+                return Ok(Line { source: String::new(), name: base, args: args.collect(), from_input: true, one: false });
             }
         }
         match args.next() {
-            None => Ok(Line { source: set, name: base, args: vec![], from_input: true }),
-            Some(script) if set.is_empty() => Ok(Line { source: "\"$0\" \"$@\"".into(), name: at(&script), args: args.collect(), from_input: false }),
-            Some(script) => Ok(Line { source: set + "source \"$0\" \"$@\"", name: at(&script), args: args.collect(), from_input: false }),
+            None => Ok(Line { source: set, name: base, args: vec![], from_input: true, one: false }),
+            Some(script) if set.is_empty() => Ok(Line { source: "\"$0\" \"$@\"".into(), name: at(&script), args: args.collect(), from_input: false, one: false }),
+            Some(script) => Ok(Line { source: set + "source \"$0\" \"$@\"", name: at(&script), args: args.collect(), from_input: false, one: false }),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::os::fd::{FromRawFd, RawFd};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::Poll;
 
 /// The names of the programs there are, in the environment of the image.
@@ -17,6 +18,9 @@ pub struct Program;
 
 /// What all programs of the shell wait for: whoever waits, waits for all of it.
 static WAITING: Mutex<Vec<(RawFd, For)>> = Mutex::new(vec![]);
+
+/// Whether a command of the shell waits for its own standard input.
+static INPUT: AtomicBool = AtomicBool::new(false);
 
 /// How often the rest of the shell has a turn before it waits as a whole.
 const TURNS: u32 = 3;
@@ -33,6 +37,24 @@ struct Started {
     unread: Option<RawFd>,         // the other end of it, for what the process has not read
     outputs: [Option<RawFd>; 2],   // standard output and error
     exit: Option<i32>,
+}
+
+/// All that the shell waits for now.
+fn awaited() -> Vec<(RawFd, For)> {
+    let mut all = WAITING.lock().expect("one thread").clone();
+    if INPUT.swap(false, Relaxed) {
+        all.push((0, For::Reading));
+    }
+    all
+}
+
+/// Waits for standard input, where nothing was there that often. Where programs run, they wait
+/// for it too.
+pub fn wait_for_input(idle: u32) {
+    INPUT.store(true, Relaxed);
+    if idle >= TURNS && WAITING.lock().expect("one thread").is_empty() {
+        ready(&awaited(), (SHORT << (idle - TURNS).min(8)).min(LONG));
+    }
 }
 
 fn close(fd: RawFd) {
@@ -157,6 +179,20 @@ impl Feed {
     }
 }
 
+/// sqlite3 by Python's module of that name.
+pub struct Sqlite;
+
+#[async_trait]
+impl Command for Sqlite {
+    async fn execute(&self, ctx: CommandContext<'_>) -> Result<CommandStatus> {
+        let mut args = vec!["-c".to_string(), include_str!("database.py").to_string()];
+        args.extend_from_slice(ctx.args);
+        let mut ctx = ctx;
+        (ctx.name, ctx.args) = ("python3", &args);
+        Program.execute(ctx).await
+    }
+}
+
 #[async_trait]
 impl Command for Program {
     async fn execute(&self, ctx: CommandContext<'_>) -> Result<CommandStatus> {
@@ -178,7 +214,7 @@ impl Command for Program {
                 continue;
             }
             if idle >= TURNS {
-                let all = WAITING.lock().expect("one thread").clone();
+                let all = awaited();
                 let wait = (SHORT << (idle - TURNS).min(8)).min(LONG);
                 let timed = ready(&all, wait).iter().all(Option::is_none);
                 // One that has ended may have left its streams to another process.
@@ -192,7 +228,7 @@ impl Command for Program {
         // It may go on reading after it has closed its output.
         while p.input.is_some() && !p.wait(false) {
             if !feed.go_on(&mut p, &ctx.stdin).await? {
-                let all = WAITING.lock().expect("one thread").clone();
+                let all = awaited();
                 ready(&all, SHORT);
                 tokio::task::yield_now().await;
             }
