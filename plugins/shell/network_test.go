@@ -85,7 +85,7 @@ func TestRequests(t *testing.T) {
 // A host without a network says who can allow it.
 func TestNoNetwork(t *testing.T) {
 	reply := do(t, running(t, Options{}), script(t, "curl -sS http://169.254.169.254/latest 2>&1; echo $?"))
-	if want := "curl: (7) network access is disabled for skills on this host; the operator can allow requests in OPENSKILL_HTTP_ALLOW\n7\n"; string(reply.Stdout) != want {
+	if want := "curl: (7) network access is disabled for skills on this host; the operator can allow requests in OPENSKILL_HTTP_ALLOW, or to scripts by openskill skills allow\n7\n"; string(reply.Stdout) != want {
 		t.Errorf("%q", reply.Stdout)
 	}
 }

@@ -3,9 +3,11 @@ package egress
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,15 +31,34 @@ func swapFor(secrets []skill.Secret, method string, t *target) *swap {
 			continue
 		}
 		s.secrets = append(s.secrets, secret)
-		for _, form := range []string{secret.Value, inPath(secret.Value), inQuery(secret.Value), inJSON(secret.Value)} {
-			s.look(form, secret.Placeholder)
-		}
 	}
 	if len(s.secrets) == 0 {
 		return nil
 	}
+	// Longer values first: one may begin with another, and its rest would be left.
+	slices.SortStableFunc(s.secrets, func(a, b skill.Secret) int { return len(b.Value) - len(a.Value) })
+	for _, secret := range s.secrets {
+		for _, form := range formsOf(secret.Value) {
+			s.look(form, secret.Placeholder)
+		}
+	}
 	return s
 }
+
+// formsOf are the forms of a value that servers answer with: as it is, and as URLs and JSON of
+// usual libraries have it.
+func formsOf(v string) []string {
+	forms := []string{v, inPath(v), inQuery(v), inJSON(v), strings.ReplaceAll(inJSON(v), "/", `\/`)}
+	for _, form := range forms[1:3] {
+		forms = append(forms, escaped.ReplaceAllStringFunc(form, strings.ToLower))
+	}
+	if b, err := json.Marshal(v); err == nil {
+		forms = append(forms, string(b[1:len(b)-1]))
+	}
+	return forms
+}
+
+var escaped = regexp.MustCompile("%[0-9A-F]{2}")
 
 // The forms of a value in which it is sent.
 func inPath(v string) string  { return url.PathEscape(v) }

@@ -215,6 +215,25 @@ func TestSecretsInOddResponses(t *testing.T) {
 	}
 }
 
+// A server may write what it got in other forms, and one value may begin with another.
+func TestSecretsInOtherForms(t *testing.T) {
+	const longer = hidden + "s3cr3t-too"
+	var text string
+	s := seeing(t, func(w http.ResponseWriter, _ *http.Request, _ string) { _, _ = io.WriteString(w, text) })
+	call := knows(t, s.URL, s.URL)
+	second := call.Grants.Secrets[0]
+	second.Placeholder, second.Value = "sk-OTHERotherOTHERother9876543210", longer
+	call.Grants.Secrets = append(call.Grants.Secrets, second)
+	c := egress.New(nil)
+	for _, text = range []string{
+		hidden, longer, `s3cr3t\/+va\"l\\ue=&%`, `s3cr3t/+va\"l\\ue=\u0026%`, "s3cr3t%2F+va%22l%5Cue=&%25", "s3cr3t%2f%2bva%22l%5cue%3d%26%25", "s3cr3t%2F%2Bva%22l%5Cue%3D%26%25",
+	} {
+		if said := asks(t, c, call, "GET", s.URL, nil, ""); strings.Contains(said, "s3cr3t") {
+			t.Errorf("%q gives %q", text, said)
+		}
+	}
+}
+
 func TestSecretsPrintAsTheirPlaceholders(t *testing.T) {
 	call := knows(t, "https://api.example.com")
 	text := fmt.Sprintf("%v %+v %#v %s", call.Grants, call.Grants, call.Grants, call.Grants.Secrets)

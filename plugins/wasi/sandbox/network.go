@@ -23,7 +23,7 @@ func (s *Images) fetch(call *skill.Call) wasm.Fetch {
 		if response := ask(ctx, request); len(response) > 0 {
 			return response
 		}
-		return refusal("network access is disabled for skills on this host; the operator can allow requests in OPENSKILL_HTTP_ALLOW")
+		return refusal("network access is disabled for skills on this host; the operator can allow requests in OPENSKILL_HTTP_ALLOW, or to scripts by openskill skills allow")
 	}
 }
 
