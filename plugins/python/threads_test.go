@@ -259,10 +259,11 @@ func TestThreadsThatDoNotEnd(t *testing.T) {
 			"an endless loop": {"def f():\n  while True: pass\nthreading.Thread(target=f).start()\nthreading.Event().wait()", "", "", skill.FuelExhausted, 0},
 			"memory":          {"def f(): x = ['x' * 10**6 for _ in range(1000)]\nthreading.Thread(target=f).start()", "", "MemoryError", "", 0},
 			"each other": {`
+both = threading.Barrier(2)
 a, b = threading.Lock(), threading.Lock()
 def f(one, other):
   with one:
-    time.sleep(0.001)
+    both.wait()
     with other: pass
 ts = [threading.Thread(target=f, args=x, daemon=True) for x in ((a, b), (b, a))]
 for t in ts: t.start()

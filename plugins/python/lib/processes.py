@@ -302,8 +302,8 @@ def loops(module):
             written.discard(self._fileno)
             super()._call_connection_lost(exc)
 
-    def add(self, fd, callback, *args):
-        return None if fd in written else add_reader(self, fd, callback, *args)
+    def add(self, fd, callback, *args, **more):
+        return None if fd in written else add_reader(self, fd, callback, *args, **more)
 
     Write.__qualname__ = Write.__name__ = plain.__name__
     module._UnixWritePipeTransport = Write
