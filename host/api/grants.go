@@ -18,7 +18,7 @@ import (
 type Grants interface {
 	// Review says what the scripts of a skill ask for, beside what they are allowed.
 	Review(ctx context.Context, p skill.Principal, name string) (*allow.Review, error)
-	// Allow makes a grant, and says what is so then.
+	// Allow makes a grant, and gives the review as it is with it.
 	Allow(ctx context.Context, p skill.Principal, name string, w allow.Wish) (*allow.Review, error)
 	// Revoke removes a grant.
 	Revoke(ctx context.Context, p skill.Principal, name string) error

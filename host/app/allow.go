@@ -78,7 +78,7 @@ func causeOf(err error) error {
 	return err
 }
 
-// Allow makes a grant of a wish, and says what is so then. It needs the scope skills:admin.
+// Allow makes a grant of a wish, and gives the review as it is with it. It needs the scope skills:admin.
 func (a Allowing) Allow(ctx context.Context, p skill.Principal, name string, w allow.Wish) (*allow.Review, error) {
 	if err := allow.Authorize(p); err != nil { // before a look at the scripts, which takes time
 		return nil, err
