@@ -24,7 +24,7 @@ python=$(pwd)/$state/runtimes/python-3.12/python.wasm
 "$go" build -o "$out/count" ./scripts/count
 
 # Beside the tests, many of which wait for deadlines: it keeps one processor busy for a
-# minute, and the tests do not keep both busy all the time. CI has it make more requests.
+# minute, and the tests do not keep both busy all the time.
 scripts/schemathesis.sh --max-examples "${OPENSKILL_TEST_EXAMPLES:-30}" >"$out/http" 2>&1 &
 client=$!
 
