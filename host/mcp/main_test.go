@@ -209,9 +209,21 @@ func connect(t *testing.T, s *Server, p skill.Principal, o *mcp.ClientOptions) *
 			t.Fatal(err)
 		}
 	}
+	listens := make(chan struct{})
+	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if method == "notifications/subscriptions/acknowledged" {
+				close(listens)
+			}
+			return next(ctx, method, r)
+		}
+	})
 	cs, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if o != nil && o.ToolListChangedHandler != nil {
+		<-listens // the client does not wait until it is told of changes
 	}
 	t.Cleanup(func() {
 		_ = cs.Close()

@@ -138,15 +138,17 @@ func leaks(b *bench) {
 		defer stop()
 		r.do(ctx, r.call(Program{Do: Sleep, N: 600_000}))
 	}
-	// The first round warms what lives as long as the process; the second, on
-	// a runner of its own, must leave nothing behind once that is closed.
-	busy(b)
-	before := measure()
-	again := &bench{Harness: b.Harness, t: b.t, runner: b.New(b.t)}
-	busy(again)
-	if err := again.runner.Close(); err != nil {
-		b.t.Errorf("Close: %v", err)
+	round := func(r *bench) {
+		busy(r)
+		if err := r.runner.Close(); err != nil {
+			r.t.Errorf("Close: %v", err)
+		}
 	}
+	// The first round opens what lives as long as the process, some of it after the
+	// last reply; the second, on a runner of its own, must leave nothing behind.
+	round(b)
+	before := measure()
+	round(&bench{Harness: b.Harness, t: b.t, runner: b.New(b.t)})
 	eventually(b.t, 5*time.Second, func() (string, bool) {
 		now := measure()
 		return "before " + show(before) + ", after " + show(now),
