@@ -13,6 +13,8 @@ import (
 
 	"openskill/host/agentskills"
 	"openskill/host/app"
+	"openskill/host/app/config"
+	"openskill/host/dispatch/allow"
 	"openskill/host/manifest"
 	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
@@ -45,7 +47,8 @@ func (a *cli) agentSkillsListCommand() *cobra.Command {
 		Use:   "list [FOLDER…]",
 		Short: "List the Agent Skills of this host or of folders",
 		Long: `List the Agent Skills of the settings, or of the named folders. Skipped ones, and why,
-go to standard error.`,
+go to standard error. GRANT says whether the scripts are allowed requests or variables
+(openskill skills allow): none, allowed, or changed, if other files are allowed.`,
 		Example: "  openskill agent-skills list ./skills --json",
 	}
 	flags := bindSettings(cmd, agentSettings...)
@@ -59,6 +62,15 @@ go to standard error.`,
 		if l.Data, err = p.List(cmd.Context(), skill.Local()); err != nil {
 			return failure(err)
 		}
+		s, err := a.load(flags)
+		if err != nil {
+			return err
+		}
+		if len(args) == 0 { // grants are for the skills of the host
+			if err := a.grantStates(cmd.Context(), s, l.Data); err != nil {
+				return err
+			}
+		}
 		l.Problems = append(l.Problems, p.Problems()...)
 		if asJSON {
 			return a.printJSON(l)
@@ -66,18 +78,33 @@ go to standard error.`,
 		for _, problem := range l.Problems {
 			a.say("openskill: %s", skill.CleanText(problem.String(), 1000))
 		}
-		s, err := a.load(flags)
-		if err != nil {
-			return err
-		}
 		shown := trustShown(s)
-		t := newTable("NAME", "TRUST", "RESOURCES", "SCRIPTS", "DESCRIPTION")
+		t := newTable("NAME", "TRUST", "RESOURCES", "SCRIPTS", "GRANT", "DESCRIPTION")
 		for _, k := range l.Data {
-			t.row(k.Name, shown(k.Trust, k.Digest), len(k.Resources), len(k.Scripts), skill.CleanText(k.Description, 70))
+			t.row(k.Name, shown(k.Trust, k.Digest), len(k.Resources), len(k.Scripts), k.Grant, skill.CleanText(k.Description, 70))
 		}
 		return a.print("%s\n", t.String())
 	}
 	return cmd
+}
+
+// grantStates says of each skill whether its scripts are allowed something.
+func (a *cli) grantStates(ctx context.Context, s *config.Settings, list []skill.AgentSkill) error {
+	digests := allow.Digests{}
+	if hasDatabase(s) {
+		db, err := app.OpenStore(ctx, s, a.logger(level(s, slog.LevelError)))
+		if err != nil {
+			return changeFailed(err)
+		}
+		digests, err = app.ScriptGrants(db, s.StateDir).Digests(ctx)
+		if err := errors.Join(err, db.Close()); err != nil {
+			return hostFailed(err)
+		}
+	}
+	for i := range list {
+		list[i].Grant = string(digests.State(list[i].Name, list[i].Digest))
+	}
+	return nil
 }
 
 func (a *cli) agentSkillsLoadCommand() *cobra.Command {

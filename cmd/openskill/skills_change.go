@@ -72,10 +72,16 @@ func changeFailed(err error) error {
 	return hostFailed(errors.New(e.Message + ": " + cause(e).Error()))
 }
 
+// hasDatabase reports whether there is a database to look at.
+func hasDatabase(s *config.Settings) bool {
+	_, err := os.Stat(filepath.Join(s.StateDir, store.File))
+	return err == nil || s.DatabaseURL != ""
+}
+
 // asChanged is what was read of folders with what the database has of it. Where there is
 // no database yet, nothing was changed, and none is made to look.
 func (a *cli) asChanged(ctx context.Context, s *config.Settings, own *manifest.Registry) (*manifest.Registry, error) {
-	if _, err := os.Stat(filepath.Join(s.StateDir, store.File)); err != nil && s.DatabaseURL == "" {
+	if !hasDatabase(s) {
 		return own, nil
 	}
 	log := a.logger(level(s, slog.LevelError))

@@ -16,6 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/dispatch/allow"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
@@ -64,9 +65,17 @@ func (s *Server) listAgentSkills(c *fiber.Ctx) error {
 	if s.opt.AgentSkills == nil {
 		return s.json(c, listOf[skill.AgentSkill](nil, ""), nil)
 	}
-	all, err := s.opt.AgentSkills.List(c.UserContext(), principalOf(c.Context()))
+	p := principalOf(c.Context())
+	all, err := s.opt.AgentSkills.List(c.UserContext(), p)
 	if err != nil {
 		return err
+	}
+	var allowed allow.Digests
+	decides := s.opt.Grants != nil && p.May(skill.ScopeAdmin)
+	if decides {
+		if allowed, err = s.opt.Grants.Digests(c.UserContext(), p); err != nil {
+			return err
+		}
 	}
 	from := sort.Search(len(all), func(i int) bool { return all[i].Name > cursor })
 	to, next := min(from+limit, len(all)), ""
@@ -75,6 +84,9 @@ func (s *Server) listAgentSkills(c *fiber.Ctx) error {
 	}
 	var list []skill.AgentSkill
 	for _, a := range all[from:to] {
+		if decides {
+			a.Grant = string(allowed.State(a.Name, a.Digest))
+		}
 		list = append(list, listed(a))
 	}
 	return s.json(c, listOf(list, next), nil)

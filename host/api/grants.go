@@ -20,6 +20,8 @@ type Grants interface {
 	Review(ctx context.Context, p skill.Principal, name string) (*allow.Review, error)
 	// Allow makes a grant, and gives the review as it is with it.
 	Allow(ctx context.Context, p skill.Principal, name string, w allow.Wish) (*allow.Review, error)
+	// Digests says which files are allowed something.
+	Digests(ctx context.Context, p skill.Principal) (allow.Digests, error)
 	// Revoke removes a grant.
 	Revoke(ctx context.Context, p skill.Principal, name string) error
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"openskill/host/api"
+	"openskill/host/api/apitest"
 	"openskill/host/dispatch/allow"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
@@ -53,6 +54,13 @@ func (g *scriptGrants) Allow(ctx context.Context, p skill.Principal, name string
 	return allow.Compare(g.current, made), nil
 }
 
+func (g *scriptGrants) Digests(ctx context.Context, p skill.Principal) (allow.Digests, error) {
+	if err := allow.Authorize(p); err != nil {
+		return nil, err
+	}
+	return g.store.Digests(ctx)
+}
+
 func (g *scriptGrants) Revoke(ctx context.Context, p skill.Principal, name string) error {
 	return g.store.Revoke(ctx, p, name)
 }
@@ -73,6 +81,13 @@ func TestGrantsOverHTTP(t *testing.T) {
 		}
 		return r
 	}
+	listed := func(want allow.State) {
+		t.Helper()
+		if _, got := s.do(t, "GET", "/agent-skills", ""); !strings.Contains(string(got), `"grant":"`+string(want)+`"`) {
+			t.Errorf("the list says %s, want %s", got, want)
+		}
+	}
+	listed(allow.Nothing)
 	if r := ask(200, "GET", "unit-converter/grant", ""); r.State != allow.Nothing || r.Digest != "sha256:1" || len(r.HTTP) != 1 || len(r.Env) != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -123,6 +138,15 @@ func TestGrantsOverHTTP(t *testing.T) {
 	ask(404, "POST", "unit-converter:revoke", "")
 	if r := ask(200, "GET", "unit-converter/grant", ""); r.State != allow.Nothing || r.Grant != nil {
 		t.Errorf("%+v", r)
+	}
+}
+
+// Those who may not decide do not learn what is allowed.
+func TestGrantsInListsAreForAdministrators(t *testing.T) {
+	reader := skill.Principal{ID: "x", Scopes: []string{skill.ScopeRead}}
+	s := start(t, func(o *api.Options) { o.Grants, o.Authenticate = newScriptGrants(t), apitest.As(reader) })
+	if resp, got := s.do(t, "GET", "/agent-skills", ""); resp.StatusCode != 200 || strings.Contains(string(got), `"grant"`) {
+		t.Errorf("%d %s", resp.StatusCode, got)
 	}
 }
 

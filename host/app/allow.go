@@ -98,6 +98,14 @@ func (a Allowing) Allow(ctx context.Context, p skill.Principal, name string, w a
 	return allow.Compare(r.Current, made), nil
 }
 
+// Digests says which files are allowed something. It needs the scope skills:admin.
+func (a Allowing) Digests(ctx context.Context, p skill.Principal) (allow.Digests, error) {
+	if err := allow.Authorize(p); err != nil {
+		return nil, err
+	}
+	return a.host.grants.Digests(ctx)
+}
+
 // Revoke removes a grant. It needs the scope skills:admin.
 func (a Allowing) Revoke(ctx context.Context, p skill.Principal, name string) error {
 	return a.host.grants.Revoke(ctx, p, name)

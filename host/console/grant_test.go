@@ -18,7 +18,11 @@ func TestGrantPage(t *testing.T) {
 	f.answers["POST /agent-skills/asker:allow"] = grantOf
 	f.answers["POST /agent-skills/asker:revoke"] = `{"skill":"asker","state":"none"}`
 
+	f.answers["GET /agent-skills"] = `{"data":[{"name":"asker","digest":"d","scripts":[{"name":"a.py"}],"resources":[],"grant":"changed"}],"next":null}`
 	reader := f.signedIn(t, "reader")
+	if w := reader.get(t, "/console/agent-skills"); !strings.Contains(w.Body.String(), `<span class="badge bad">changed</span>`) {
+		t.Errorf("the list does not say that the skill changed: %d", w.Code)
+	}
 	if w := reader.get(t, skillPage); w.Code != 200 || strings.Contains(w.Body.String(), page) {
 		t.Errorf("who may not decide is led to the page: %d", w.Code)
 	}

@@ -20,6 +20,9 @@ type AgentSkill struct {
 	Trust         Trust             `json:"trust"`
 	Resources     []AgentFile       `json:"resources"` // in order of name, never nil
 	Scripts       []AgentFile       `json:"scripts"`   // the same
+	// Grant says in lists whether its scripts were allowed something: "none", "allowed", or "changed"
+	// where other files were. Those who may not decide get "".
+	Grant string `json:"grant,omitempty"`
 }
 
 // AgentFile is a resource or a script of an [AgentSkill].

@@ -115,6 +115,8 @@ export type AgentSkill = {
   description: string;
   /** SHA-256 over all that it consists of, after "sha256:". */
   digest: string;
+  /** In lists, for callers with `skills:admin`: whether its scripts are allowed requests or variables; `changed` if other files are. */
+  grant?: "none" | "allowed" | "changed";
   license?: string;
   metadata?: Record<string, string>;
   name: AgentSkillName;

@@ -179,7 +179,7 @@ func TestRefusesWhatNoGrantCanBe(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if all, err := s.All(t.Context()); err != nil || len(all) != 0 {
+	if all, err := s.Digests(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("%v, %v", all, err)
 	}
 	largest := weather()
@@ -248,7 +248,7 @@ func TestRefusesStaleReviews(t *testing.T) {
 	if g, err := decide(second, "c.example"); skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("revoked meanwhile: %v, %v", g, err)
 	}
-	if all, err := s.All(t.Context()); err != nil || len(all) != 0 {
+	if all, err := s.Digests(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("%v, %v", all, err)
 	}
 }

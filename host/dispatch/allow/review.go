@@ -17,6 +17,20 @@ const (
 	Changed State = "changed" // other files are: scripts do not run until they are allowed again
 )
 
+// Digests are those of the files that are allowed something, by the name of their skill.
+type Digests map[string]string
+
+// State says whether the files of a skill are allowed something.
+func (d Digests) State(name, digest string) State {
+	switch allowed, ok := d[name]; {
+	case !ok:
+		return Nothing
+	case allowed != digest:
+		return Changed
+	}
+	return Allowed
+}
+
 // Ask is one thing that scripts ask for, and where.
 type Ask struct {
 	Name string `json:"name"` // a rule, or a variable's name

@@ -257,13 +257,13 @@ func (s *Store) change(ctx context.Context, by skill.Principal, c records.Change
 	}
 }
 
-// All gives the digest of each grant by the name of its skill.
-func (s *Store) All(ctx context.Context) (map[string]string, error) {
+// Digests gives the digest of each grant.
+func (s *Store) Digests(ctx context.Context) (Digests, error) {
 	rows, err := store.All(ctx, s.db.Read, func(rows *sql.Rows) (r [2]string, err error) { return r, rows.Scan(&r[0], &r[1]) }, "SELECT skill, digest FROM script_grants")
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	out := make(map[string]string, len(rows))
+	out := make(Digests, len(rows))
 	for _, r := range rows {
 		out[r[0]] = r[1]
 	}
