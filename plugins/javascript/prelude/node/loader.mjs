@@ -131,9 +131,9 @@ const asPath = (file) => asFile(file) ?? asFolder(file);
 
 const noModule = (name, parent, esm) => {
   if (esm) return coded(new Error(`Cannot find ${/^[./]/.test(name) ? `module '${path.resolve(path.dirname(parent), name)}'` : `package '${name}'`} imported from ${parent}`), 'ERR_MODULE_NOT_FOUND');
-  const error = coded(new Error(`Cannot find module '${name}'\nRequire stack:\n- ${parent}`), 'MODULE_NOT_FOUND');
-  error.requireStack = [parent];
-  return error;
+  const stack = [parent];
+  for (let m = cache[parent]?.parent; m && !stack.includes(m.filename); m = m.parent) stack.push(m.filename);
+  return Object.assign(coded(new Error(`Cannot find module '${name}'\nRequire stack:\n${stack.map((file) => `- ${file}`).join('\n')}`), 'MODULE_NOT_FOUND'), { requireStack: stack });
 };
 const notExported = (p, sub) => coded(new Error(sub === '.' ? `No "exports" main defined in ${p.folder}/package.json` : `Package subpath '${sub}' is not defined by "exports" in ${p.folder}/package.json`), 'ERR_PACKAGE_PATH_NOT_EXPORTED');
 

@@ -30,6 +30,7 @@ import process, { begin, fatal, hooks } from './process.mjs';
 import readline from './readline.mjs';
 import timers, { promises as timersPromises } from './timers.mjs';
 import zlib from './zlib.mjs';
+import * as messages from './messages.mjs';
 import * as loop from './loop.mjs';
 import { atob, btoa, refusing, TextDecoder, TextEncoder, utf8_decode } from './natives.mjs';
 import { builtins, builtin, linkCommon, runMain, Module } from './loader.mjs';
@@ -60,7 +61,7 @@ const hide = (all) => {
 hide({
   global: globalThis, process, Buffer: bufferModule.Buffer, setTimeout: loop.setTimeout, setInterval: loop.setInterval, setImmediate: loop.setImmediate, clearTimeout: loop.clearTimeout, clearInterval: loop.clearInterval, clearImmediate: loop.clearImmediate,
   URL: urlModule.URL, URLSearchParams: urlModule.URLSearchParams, TextEncoder, TextDecoder, AbortController, AbortSignal, DOMException, Event: eventsModule.Event, EventTarget: eventsModule.EventTarget, CustomEvent: eventsModule.CustomEvent,
-  structuredClone, Intl, Blob, File, crypto: { ...webcrypto }, atob, btoa, ReadableStream: webstreams.ReadableStream, WritableStream: webstreams.WritableStream, TransformStream: webstreams.TransformStream,
+  structuredClone, Intl, Blob, File, crypto: { ...webcrypto }, atob, btoa, ReadableStream: webstreams.ReadableStream, WritableStream: webstreams.WritableStream, TransformStream: webstreams.TransformStream, ...messages,
   ...web,
 });
 refusing();

@@ -153,7 +153,7 @@ Object.assign(process, {
   resourceUsage: () => ({ userCPUTime: 0, systemCPUTime: 0, maxRSS: 16384 }),
   cpuUsage: () => ({ user: Math.floor(globalThis.performance.now() * 1000), system: 0 }),
   constrainedMemory: () => 0, availableMemory: () => 0,
-  getuid: () => 0, geteuid: () => 0, getgid: () => 0, getegid: () => 0, getgroups: () => [0],
+  getuid: () => 1000, geteuid: () => 1000, getgid: () => 1000, getegid: () => 1000, getgroups: () => [1000],
   kill(pid, signal) {
     if (pid !== process.pid) return hooks.kill(pid, signal);
     if (signal === 0) return true;
