@@ -49,6 +49,25 @@ wheel() {
 	rm -rf "$work"
 }
 
+# commit NAME REPOSITORY COMMIT FOLDER…: DIR/NAME gets the folders of a commit, whose hash git
+# compares.
+commit() {
+	name=$1 repository=$2 commit=$3
+	shift 3
+	[ "$(cat "$dir/$name.ready" 2>/dev/null)" != "$commit $*" ] || return 0
+	work=$(mktemp -d "$dir/.new-XXXXXX")
+	if command -v git >/dev/null 2>&1 && git init -q "$work" &&
+		git -C "$work" remote add origin "$repository" && git -C "$work" sparse-checkout set "$@" &&
+		git -C "$work" fetch -q --depth 1 --filter=blob:none origin "$commit" && git -C "$work" checkout -q "$commit"; then
+		rm -rf "${dir:?}/$name" "$work/.git"
+		mv "$work" "$dir/$name"
+		echo "$commit $*" >"$dir/$name.ready"
+	else
+		echo "public-skills: no Agent Skills of $repository: git could not fetch $commit" >&2
+	fi
+	rm -rf "$work"
+}
+
 # packages FILE: DIR/packages gets the wheels and tarballs that scripts of these folders import,
 # which FILE lists with their hashes.
 packages() {
@@ -107,5 +126,14 @@ wheel dex dex-trove==0.1.6 86915c0d3c807b497def7fa44a5d7e0775926832540324bd35b56
 wheel jira jira-assistant-skills==3.0.0 6a026779fb82da719703d794fd32525a011c45452644db04c4699fad9178310e jira_assistant_skills/skills
 # Apache-2.0; 1.4 MB; 31 skills; scripts in Python for requests, documents and workspaces
 wheel mythril mythril-agent-skills==0.3.1 39b27df3939c82d7eb0aefa9d8ec98e2907238faa07c250f0cb2bc9d94e41cde mythril_agent_skills/skills
+
+# MIT; 0.2 MB; 21 skills of many authors, with scripts for the shell that send requests
+commit openclaw https://github.com/openclaw/skills 3a5f649f604cb32910dc9ddb81d9be873b2c3d42 \
+	skills/0xterrybit/x402 skills/barneyjm/places skills/barneyjm/query skills/bohdanpodvirnyi/strava \
+	skills/clawdbot51-oss/supermemory skills/dfinzer/opensea skills/epwhesq/claw-club skills/fardeenxyz/exa \
+	skills/hjanuschka/wienerlinien skills/janhcla/clawdbot-documentation-expert skills/jaysonsantos/bvg-route skills/kesslerio/shorten \
+	skills/manmal/a-nach-b skills/manmal/oebb-scotty skills/mvanhorn/parallel skills/nextfrontierbuilds/fear-greed \
+	skills/nextfrontierbuilds/prism-scanner skills/paradoxfuzzle/ddg-search skills/rubenfb23/arxiv-watcher skills/shawnhansen/voicenotes \
+	skills/simskii/umea-data skills/stopmoclay/fathom
 
 packages "$(cd "$(dirname "$0")" && pwd)/public-packages.txt"

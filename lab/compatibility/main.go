@@ -59,6 +59,13 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
+	for i, c := range kept {
+		for _, r := range runs {
+			if r.Package == c.Name+" of "+c.Date {
+				kept[i].Natively = fmt.Sprintf("%d of %d", r.Natively, r.Cases)
+			}
+		}
+	}
 	if err := os.WriteFile(page, []byte(write(append(kept, all...), runs)), 0o644); err != nil {
 		fail(err)
 	}
