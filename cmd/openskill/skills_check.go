@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -68,10 +69,14 @@ code is 1 if a script cannot run.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		all := preflights{Verdict: preflight.Runs, Folders: []preflighted{}}
 		var folders []string
+		declared := map[string]bool{} // by the collections, for all their skills
 		for _, name := range args {
-			if info, err := os.Stat(name); err != nil || !info.IsDir() {
+			root, err := os.OpenRoot(name)
+			if err != nil {
 				return usage("%s is not a folder", quote(name))
 			}
+			maps.Copy(declared, preflight.DeclaredNames(root))
+			root.Close()
 			folders = append(folders, agentFolders(name)...)
 		}
 		err := a.withPython(flags, func(store *runtimes.Store, runner skill.Runner, state string) error {
@@ -79,6 +84,7 @@ code is 1 if a script cannot run.`,
 			if err != nil {
 				return err
 			}
+			o.Declared = declared
 			all.Folders = make([]preflighted, len(folders))
 			given := packages.New(state)
 			g, ctx := errgroup.WithContext(cmd.Context())

@@ -14,7 +14,8 @@ const head = `# Compatibility with public skills
 ` + "`make compatibility`" + ` writes this page. It reads each collection by ` + "`openskill skills check FOLDER --summary`" + `, which runs nothing.
 A script is covered when no finding says that it cannot run; a skill, when all its scripts are. Requests and variables that an operator can
 grant, and packages without native code, count as had. What is computed at run time is not seen, so a covered script can still fail.
-Which packages of PyPI have native code is known for some 120 that are used most. Packages of npm count as free of it unless one of 57 names,
+Which packages of PyPI have native code is known for some 140 that are used most. Others count as free of it where a skill or its collection
+declares them. Packages of npm count as free of it unless one of 57 names,
 listed by hand, has it: a package says so only once it is downloaded, when ` + "`openskill packages add`" + ` refuses it.
 
 "As natively" counts recorded runs of scripts that gave the same output, files and exit code as on a Linux machine

@@ -42,6 +42,7 @@ type Options struct {
 	Node     bool                            // scripts written for Node run
 	Commands func(name string) bool          // a program that scripts can start; nil: none
 	NPM      map[string]bool                 // packages of npm that the folder's scripts were given
+	Declared map[string]bool                 // packages of Python that the folder's collection declares: see DeclaredNames
 	Builtins func(name string) bool          // a command that the shell has beside those; nil: none
 	Scripts  func(name string) (script bool) // which files of a language are scripts; nil: all but tests
 }
@@ -116,6 +117,7 @@ type check struct {
 	tops      map[string][]string // see index; nil: not made yet
 	bases     map[string]string   // see fileOf; nil: not made yet
 	functions map[string]string   // see functionOf; nil: not made yet
+	declared  map[string]bool     // see declares; nil: not made yet
 	steps     int                 // see maxSteps
 	worst     map[string]Severity // of the findings of a file, by its name as it is
 }

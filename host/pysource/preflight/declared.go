@@ -57,6 +57,29 @@ func Declarations(root *os.Root) ([]Declared, error) {
 	return all[:min(len(all), maxDeclarations)], err
 }
 
+var (
+	beforeVersions = regexp.MustCompile(`^[A-Za-z0-9._-]+`)
+	betweenWords   = regexp.MustCompile(`[-_.]+`)
+)
+
+// indexName is how an index writes the name of a package.
+func indexName(name string) string {
+	return strings.ToLower(betweenWords.ReplaceAllString(name, "-"))
+}
+
+// DeclaredNames are the packages of Python that the files of a folder declare, as an index writes
+// them. Of a folder that cannot be read they are those found before.
+func DeclaredNames(root *os.Root) map[string]bool {
+	all := map[string]bool{}
+	declared, _ := Declarations(root)
+	for _, d := range declared {
+		if d.Ecosystem == "python" {
+			all[indexName(beforeVersions.FindString(d.Text))] = true
+		}
+	}
+	return all
+}
+
 // Files calls with the path of each file of a folder that may be a script or declare packages.
 func Files(root *os.Root, each func(name string)) error {
 	files := 0

@@ -2,6 +2,7 @@ package preflight_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -113,5 +114,41 @@ func TestPackagesAreInNoRuntime(t *testing.T) {
 		if home, ok := o.Modules(f[0]); ok {
 			t.Errorf("%s is in %s", f[0], home.Runtime)
 		}
+	}
+}
+
+// A module that the table lacks counts as one of a package where the folder or its collection
+// declares the package, by any spelling of its name.
+func TestPackagesThatAreDeclared(t *testing.T) {
+	script := map[string]string{"s.py": "import frob_nicate.core\n"}
+	for _, c := range []struct {
+		name       string
+		files      map[string]string
+		collection map[string]bool
+		packages   string
+		verdict    preflight.Severity
+	}{
+		{name: "by nothing", verdict: preflight.CannotRun},
+		{name: "another", files: map[string]string{"requirements.txt": "frob\nnicate\n"}, verdict: preflight.CannotRun},
+		{name: "in requirements.txt", files: map[string]string{"requirements.txt": "Frob.Nicate[all] >= 1.2  # why\n"}, packages: "s.py:1 frob-nicate", verdict: preflight.Runs},
+		{name: "in pyproject.toml", files: map[string]string{"pyproject.toml": "[project]\ndependencies = [\"frob-nicate~=1.0\"]\n"}, packages: "s.py:1 frob-nicate", verdict: preflight.Runs},
+		{name: "in another script", files: map[string]string{"o.py": "# /// script\n# dependencies = [\"frob_nicate\"]\n# ///\n"}, packages: "s.py:1 frob-nicate", verdict: preflight.Runs},
+		{name: "by the collection", collection: map[string]bool{"frob-nicate": true}, packages: "s.py:1 frob-nicate", verdict: preflight.Runs},
+		{name: "an operator cannot add it", files: map[string]string{"requirements.txt": "frob-nicate\n", "skill.yaml": "id: x\n"}, verdict: preflight.CannotRun},
+		{name: "npm's", files: map[string]string{"package.json": `{"dependencies": {"frob-nicate": "1"}}`}, verdict: preflight.CannotRun},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			files := maps.Clone(script)
+			maps.Copy(files, c.files)
+			o := options(t)
+			o.Declared = c.collection
+			r, err := preflight.Check(t.Context(), folder(t, files), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := told(r.Needs.Packages); got != c.packages || r.Verdict != c.verdict {
+				t.Errorf("packages %q, verdict %s; want %q, %s\n%v", got, r.Verdict, c.packages, c.verdict, r.Findings)
+			}
+		})
 	}
 }

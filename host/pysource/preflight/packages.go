@@ -37,11 +37,31 @@ func (c *check) uploaded() bool {
 	return manifest && !agent
 }
 
-// indexed notes a package that a program in Python imports. Of one that the table has not
-// nothing is known: its module may be a file that the skill expects elsewhere.
+// declares reports whether the folder, or the collection that it is of, declares the package of a
+// module that the table has not.
+func (c *check) declares(top string) (indexed, bool) {
+	if c.declared == nil {
+		c.declared = DeclaredNames(c.root)
+	}
+	name := top
+	if p, ok := packageOf[top]; ok {
+		name = p
+	}
+	name = indexName(name)
+	return indexed{name: name}, c.declared[name] || c.o.Declared[name]
+}
+
+// indexed notes a package that a program in Python imports. Of one that the table has not and
+// that nothing declares nothing is known: its module may be a file that the skill expects elsewhere.
 func (c *check) indexed(file string, im *pysource.Import, top string) bool {
-	p, ok := packages()[top]
-	if !ok || !p.native && c.uploaded() {
+	p, known := packages()[top]
+	if !known {
+		var ok bool
+		if p, ok = c.declares(top); !ok {
+			return false
+		}
+	}
+	if !p.native && c.uploaded() {
 		return false
 	}
 	c.need(&c.report.Needs.Packages, Need{Name: p.name, File: file, Line: im.Line, Ecosystem: "python", Native: p.native})
@@ -53,7 +73,11 @@ func (c *check) indexed(file string, im *pysource.Import, top string) bool {
 		c.find(file, im.Line, hardness(im), KindNative, fmt.Sprintf("import %s: the package %s needs native code, which the sandbox cannot load", im.Module, p.name), softened(im, instead))
 		return true
 	}
-	c.find(file, im.Line, Runs, KindImport, fmt.Sprintf("import %s needs the package %s, in pure Python", im.Module, p.name), fmt.Sprintf("the operator adds it: openskill packages add FOLDER python:%s", p.name))
+	what := fmt.Sprintf("import %s needs the package %s, in pure Python", im.Module, p.name)
+	if !known {
+		what = fmt.Sprintf("import %s needs the package %s, which is declared; adding it says whether it has native code", im.Module, p.name)
+	}
+	c.find(file, im.Line, Runs, KindImport, what, fmt.Sprintf("the operator adds it: openskill packages add FOLDER python:%s", p.name))
 	return true
 }
 
