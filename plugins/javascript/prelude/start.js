@@ -88,14 +88,12 @@ const { rest, write, group } = (() => {
 {
   const { std, os, Math: math, Uint32Array } = globalThis;
   const { apply } = Reflect;
-  const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Object;
+  const { defineProperty, getPrototypeOf } = Object;
   const file = getPrototypeOf(std.in);
   const { read, close, fileno } = file;
   const { open } = std;
   const start = math.random;
-  const put = (target, name, value) => {
-    defineProperty(target, name, { __proto__: null, ...getOwnPropertyDescriptor(target, name), value });
-  };
+  const put = (target, name, value) => defineProperty(target, name, { __proto__: null, value });
   const seeded = () => {
     const seed = new Uint32Array(4);
     const chance = open('/dev/urandom', 'rb');

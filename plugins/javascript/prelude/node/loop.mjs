@@ -136,6 +136,11 @@ const immediate = (i) => {
 // millisecond is due: starting Node takes longer.
 let first = true;
 const next = () => {
+  if (batch.length + due.length + finished.length + arriving.length + immediates.length === 0 && !hooks.waits()) {
+    first = false;
+    phase = (phase + 1) % 3; // as after seven turns
+    return undefined;
+  }
   for (let turns = 0; turns < 7; turns++) { // finished I/O is two rounds away at most
     const task = batch.shift();
     if (task) return task;

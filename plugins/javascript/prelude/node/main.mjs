@@ -138,7 +138,8 @@ const start = () => {
 // What loads this, and what formats, is done with before the image begins.
 (0).toLocaleString();
 linkCommon();
-globalThis.os.setTimeout(() => {
+hooks.start = () => { // a property, or what it alone refers to would be freed at its end
   std.gc();
   start();
-}, 0);
+};
+globalThis.os.setTimeout(() => hooks.start(), 0);

@@ -18,12 +18,18 @@ export const refusing = () => {
 const compared = String.prototype.localeCompare;
 const fromCharCode = String.fromCharCode;
 
-// latin1 makes a text of bytes, one character each.
+// latin1 makes a text of bytes, one character each: of the form in which bjson writes a text,
+// which is a head, twice the length by seven bits a byte, and the characters.
+const { read, write } = globalThis.bjson;
+const head = new Uint8Array(write('', 0)).subarray(0, 3);
 export const latin1 = (u8, start = 0, end = u8.length) => {
-  if (end - start <= 4096) return apply(fromCharCode, undefined, u8.subarray(start, end));
-  let text = '';
-  for (let i = start; i < end; i += 4096) text += apply(fromCharCode, undefined, u8.subarray(i, Math.min(i + 4096, end)));
-  return text;
+  const n = Math.max(0, end - start), text = new Uint8Array(head.length + 5 + n);
+  text.set(head);
+  let at = head.length, left = 2 * n;
+  for (; left > 0x7f; left >>>= 7) text[at++] = (left & 0x7f) | 0x80;
+  text[at++] = left;
+  text.set(u8.subarray(start, end), at);
+  return read(text.buffer, 0, at + n, 0);
 };
 
 // slowly decodes UTF-8 with errors in it: each maximal part of a sequence is one U+FFFD.
