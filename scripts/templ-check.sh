@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 cp host/console/*.templ "$made/"
-"${GO:-go}" tool -modfile=tools/go.mod templ generate -path "$made" >"$made/log" 2>&1 || { cat "$made/log" >&2; exit 1; }
+GOWORK=off "${GO:-go}" tool -modfile=tools/go.mod templ generate -path "$made" >"$made/log" 2>&1 || { cat "$made/log" >&2; exit 1; }
 for page in "$made"/*.templ; do
 	name=$(basename "${page%.templ}")_templ.go
 	if ! cmp -s "$made/$name" "host/console/$name"; then

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
+	"github.com/tetratelabs/wazero"
+
 	"openskill/wasm/amend"
 	wbin "openskill/wasm/binary"
 	"openskill/wasm/image"
@@ -27,17 +29,36 @@ const generation = "22"
 func Generation() string { return generation }
 
 // CompilerVersion is that of the compiler behind the engine, as this program was
-// built with it.
+// built with it: of wazero, and behind it which edits of wasm/edits it has. Code that one
+// compiler made is not taken for another's.
 func CompilerVersion() string {
 	const path = "github.com/tetratelabs/wazero"
+	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
 			if d.Path == path {
-				return d.Version
+				version = d.Version
 			}
 		}
 	}
-	return "unknown"
+	digest, _ := edits()
+	return version + digest
+}
+
+// CompilerEdits are the names of the edits of wasm/edits that the compiler has: none in a
+// program that was built without make.
+func CompilerEdits() []string {
+	_, names := edits()
+	return names
+}
+
+// edits asks the copy of wazero that this program was built with; wazero as it is has no
+// such method.
+func edits() (digest string, names []string) {
+	if c, ok := wazero.NewRuntimeConfigCompiler().(interface{ Edits() (string, []string) }); ok {
+		return c.Edits()
+	}
+	return "", nil
 }
 
 // NotCompiledError is what an engine with Options.CompiledOnly says of a module

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"path"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -149,8 +150,11 @@ func golang(version string) part {
 }
 
 func component(m *debug.Module) part {
-	if m.Replace != nil {
-		m = m.Replace
+	edits := ""
+	if r := m.Replace; r != nil && r.Sum != "" {
+		m = r
+	} else if r != nil { // a copy with the edits of the project, in a folder named by their digest
+		edits = path.Base(r.Path)
 	}
 	purl := "pkg:golang/" + (&url.URL{Path: m.Path}).EscapedPath() + "@" + url.PathEscape(m.Version)
 	c := part{Type: "library", Ref: purl, Name: m.Path, Version: m.Version, PURL: purl}
@@ -160,6 +164,9 @@ func component(m *debug.Module) part {
 		if raw, err := base64.StdEncoding.DecodeString(sum); err == nil {
 			c.Properties = []property{{"go:sum:h1:sha256", hex.EncodeToString(raw)}}
 		}
+	}
+	if edits != "" {
+		c.Properties = append(c.Properties, property{"openskill:edits", edits})
 	}
 	return c
 }

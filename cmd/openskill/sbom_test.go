@@ -62,7 +62,7 @@ func TestSBOM(t *testing.T) {
 			continue
 		}
 		seen[c.Name+" "+c.Version] = true
-		if len(c.Properties) == 0 || len(c.Properties[0].Value) != 64 {
+		if p := c.Properties; len(p) == 0 || len(p[0].Value) != 64 && (p[0].Name != "openskill:edits" || c.Name != "github.com/tetratelabs/wazero") {
 			t.Errorf("%s has no sum", c.Name)
 		}
 	}

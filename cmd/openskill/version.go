@@ -8,6 +8,7 @@ import (
 
 	"openskill/host/app"
 	"openskill/internal/cliflag"
+	"openskill/wasm"
 )
 
 // versionInfo says what this binary was built from.
@@ -17,12 +18,14 @@ type versionInfo struct {
 	Dirty   bool   `json:"dirty"`  // built with changes that are in no commit
 	Go      string `json:"go"`
 	Wazero  string `json:"wazero"`
-	OS      string `json:"os"`
-	Arch    string `json:"arch"`
+	// Edits are those of wazero's compiler; none where it was built without make.
+	Edits []string `json:"edits"`
+	OS    string   `json:"os"`
+	Arch  string   `json:"arch"`
 }
 
 func version() versionInfo {
-	v := versionInfo{Version: app.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	v := versionInfo{Version: app.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Edits: append([]string{}, wasm.CompilerEdits()...)}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
@@ -78,7 +81,7 @@ sums of go.sum. Licences are not recorded.`,
 			} else if v.Dirty {
 				commit += " with changes"
 			}
-			return a.print("openskill %s (commit %s, %s, wazero %s, %s/%s)\n", v.Version, commit, v.Go, v.Wazero, v.OS, v.Arch)
+			return a.print("openskill %s (commit %s, %s, wazero %s with %d edits, %s/%s)\n", v.Version, commit, v.Go, v.Wazero, len(v.Edits), v.OS, v.Arch)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

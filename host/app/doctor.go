@@ -157,7 +157,7 @@ func (x *Examination) platform() {
 var smallest = []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x07\x0a\x01\x06_start\x00\x00\x0a\x04\x01\x02\x00\x0b")
 
 func (x *Examination) engine(ctx context.Context, e *wasm.Engine) {
-	x.Engine = Finding{Name: "engine", Detail: "modules are compiled"}
+	x.Engine = Finding{Name: "engine", Detail: fmt.Sprintf("modules are compiled by wazero %s with %d edits", wasm.CompilerVersion(), len(wasm.CompilerEdits()))}
 	if interpreted {
 		x.Engine.Detail = "modules are interpreted, slowly: there is no compiler for " + runtime.GOARCH
 	}

@@ -4,12 +4,13 @@ import (
 	"openskill/host/api"
 	"openskill/host/app/metrics"
 	"openskill/host/workers"
+	"openskill/wasm"
 )
 
 // openMetrics makes the metrics. They ask the parts of the host, which are made after them,
 // when somebody reads them: of a host that serves.
 func (h *Host) openMetrics() error {
-	h.metrics = metrics.New(metrics.Options{Version: Version, Sources: metrics.Sources{
+	h.metrics = metrics.New(metrics.Options{Version: Version, Compiler: wasm.CompilerVersion(), Sources: metrics.Sources{
 		Load: func() (running, waiting, places, line int) { return h.door.Load() },
 		Workers: func() (workers.Stats, int) {
 			s, apart := h.Workers()

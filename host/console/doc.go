@@ -11,4 +11,4 @@
 // it, and nothing is fetched from elsewhere: the Content-Security-Policy holds both.
 package console
 
-//go:generate go tool -modfile=../../tools/go.mod templ generate
+//go:generate env GOWORK=off go tool -modfile=../../tools/go.mod templ generate

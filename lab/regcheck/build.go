@@ -66,14 +66,10 @@ func withFew(few string) []edit {
 }
 
 // build makes the program that compiles and checks, with what it needs in dir. few is how many
-// registers of a kind it has, "" all.
-func build(ctx context.Context, dir, arch, few, program string) error {
-	var module struct{ Version, Dir string }
-	out, err := command(ctx, "list", "-m", "-json", wazero)
+// registers of a kind it has, "" all. It has the edits of the project's own wazero, unless asIs.
+func build(ctx context.Context, dir, arch, few string, asIs bool, program string) error {
+	module, err := source(ctx, asIs)
 	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(out, &module); err != nil {
 		return err
 	}
 	if module.Version != version || module.Dir == "" {
@@ -111,6 +107,22 @@ func build(ctx context.Context, dir, arch, few, program string) error {
 	}
 	_, err = command(ctx, "build", "-trimpath", "-modfile="+modfile, "-ldflags=-X openskill/wasm.target="+arch, "-o", program, "openskill/lab/regcheck/compile")
 	return err
+}
+
+type module struct{ Version, Dir string }
+
+// source finds wazero: with its edits, as go.work has it, or as it is.
+func source(ctx context.Context, asIs bool) (*module, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-json", wazero)
+	if asIs {
+		cmd.Env = append(os.Environ(), "GOWORK=off")
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, err
+	}
+	var m module // whose folder is that of its replacement
+	return &m, json.Unmarshal(out, &m)
 }
 
 // command runs the go command. It builds for amd64, where both compilers can be looked at.

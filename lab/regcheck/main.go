@@ -1,6 +1,6 @@
 // Command regcheck checks every allocation of registers that wazero's compilers make of
-// modules, as openSkill hands them over: after all passes. It copies wazero from Go's module
-// cache, lays a checker into the copy (_wazero), builds lab/regcheck/compile with it, and runs
+// modules, as openSkill hands them over: after all passes. It copies wazero, with the edits that
+// the project builds with, or with -as-is from Go's module cache, lays a checker into the copy (_wazero), builds lab/regcheck/compile with it, and runs
 // that with its arguments. Nothing of wazero is part of this project, and nothing of the
 // product knows of this.
 //
@@ -44,6 +44,8 @@ func run(ctx context.Context, args []string) (int, error) {
 	}
 	few, args := option("few", args)
 	program, args := option("build", args)
+	asIs := slices.Contains(args, "-as-is")
+	args = slices.DeleteFunc(args, func(a string) bool { return a == "-as-is" })
 	only := program != ""
 	dir, err := os.MkdirTemp("", "regcheck")
 	if err != nil {
@@ -53,7 +55,7 @@ func run(ctx context.Context, args []string) (int, error) {
 	if !only {
 		program = filepath.Join(dir, "compile")
 	}
-	if err := build(ctx, dir, arch, few, program); err != nil {
+	if err := build(ctx, dir, arch, few, asIs, program); err != nil {
 		return 2, err
 	}
 	if only {

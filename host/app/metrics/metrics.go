@@ -17,7 +17,8 @@ import (
 
 // Options of a Metrics.
 type Options struct {
-	Version string // of the host
+	Version  string // of the host
+	Compiler string // of modules
 	// Sources are asked when the metrics are read; zero: those families are left out.
 	Sources Sources
 }
@@ -62,7 +63,7 @@ func New(o Options) *Metrics {
 	m.models, m.tokens, m.modelTimes = m.counter(modelRequests), m.counter(modelTokens), m.histogram(modelDuration, waits)
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&asked{o.Sources, &m.skills}, built(o.Version),
+		&asked{o.Sources, &m.skills}, built(o.Version, o.Compiler),
 	)
 	// What is refused by nobody yet is there as 0: a rate over a series that begins with
 	// its first event misses that event.
@@ -75,7 +76,7 @@ func New(o Options) *Metrics {
 	return m
 }
 
-func built(version string) prometheus.Collector {
+func built(version, compiler string) prometheus.Collector {
 	f, revision := row(buildInfo), unknown
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -85,7 +86,7 @@ func built(version string) prometheus.Collector {
 		}
 	}
 	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: f.Name, Help: f.Help}, f.Labels)
-	g.WithLabelValues(version, runtime.Version(), revision).Set(1)
+	g.WithLabelValues(version, runtime.Version(), revision, compiler).Set(1)
 	return g
 }
 

@@ -101,7 +101,7 @@ var table = []Family{
 	{egressDenied, Counter, []string{"skill", "tenant"}, "Denied requests to the network (NETWORK_DENIED), at most 16 a call, by skill and the caller's tenant. The first 200 tenants have their own label; the rest are other."},
 	{stateFree, Gauge, nil, "Free bytes on the disk of the state folder; only if the system reports it."},
 	{stateSize, Gauge, nil, "Bytes of the disk of the state folder; only if the system reports it."},
-	{buildInfo, Gauge, []string{"version", "go", "revision"}, "1, and in the labels what this host was built of."},
+	{buildInfo, Gauge, []string{"version", "go", "revision", "compiler"}, "1, and in the labels what this host was built of; compiler is that of modules, with a digest of its edits."},
 	{skillLabels, Gauge, nil, "Skills that have a label of their own; at 200 all others are other."},
 }
 
