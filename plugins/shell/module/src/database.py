@@ -1,6 +1,9 @@
-import re, sqlite3, sys
+import os, re, sqlite3, sys
+
+sys.stdin.reconfigure(errors="replace")
 
 NAMES = {"list": "|", "csv": ",", "tabs": "\t", "column": "  ", "line": "\n"}
+MODES = "ascii box column csv html insert json line list markdown qbox quote table tabs tcl"
 mode, header, sep, null, bail = "list", None, None, "", False
 failed, out, once = 0, sys.stdout, False
 end = "\n"
@@ -180,16 +183,46 @@ def listed(names):
         out.write("".join(("" if j == i else "  ") + names[j].ljust(wide) for j in range(i, len(names), high)) + "\n")
 
 
+USAGE = {"headers": ".headers on|off", "bail": ".bail on|off", "separator": ".separator COL ?ROW?", "nullvalue": ".nullvalue STRING"}
+
+
+def number(text):
+    """The number that a text begins with, else 0."""
+    return int(re.match(r"\s*[-+]?\d+|", text)[0] or 0)
+
+
 def dot(line):
+    """Runs a dot command. What it cannot do is one line on standard error."""
+    name, *a = words(line[1:]) or [""]
+    try:
+        command(name, a)
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        wrong('Error: cannot open "%s"' % e.filename)
+    except (sqlite3.Error, sqlite3.Warning) as e:
+        wrong("Error: %s" % e)
+    except (ValueError, IndexError):
+        unknown(name)
+
+
+def unknown(name):
+    wrong('Error: unknown command or invalid arguments:  "%s". Enter ".help" for help' % name)
+
+
+def command(name, a):
     global mode, header, sep, end, null, bail, out, once
-    name, *a = words(line[1:])
     on = bool(a) and a[0].lower() in ("on", "yes", "1", "true")
     if name in ("quit", "exit"):
-        leave(int(a[0]) if a else int(failed))
+        leave(number(a[0]) & 255 if a else int(failed))
+    elif name in USAGE and not a:
+        wrong("Usage: " + USAGE[name])
     elif "headers".startswith(name) and len(name) > 3:
         header = on
     elif name == "mode" and a:
-        mode = {"tabs": "tabs", "tcl": "quote", "ascii": "list"}.get(a[0], a[0])
+        if a[0] not in MODES.split():
+            return wrong("Error: mode should be one of: " + MODES)
+        mode = {"tcl": "quote", "ascii": "list"}.get(a[0], a[0])
         end = "\r\n" if mode == "csv" else "\n"
         sep = a[1] if len(a) > 1 and not a[1].startswith("-") else None
         if mode in ("column", "table", "box") and header is None:
@@ -225,19 +258,18 @@ def dot(line):
         done()
         if out is not sys.stdout:
             out.close()
-        out, once = (open(a[0], "w") if a and a[0] != "stdout" else sys.stdout), name == "once" and bool(a)
+        out, once = sys.stdout, False
+        if a and a[0] != "stdout":
+            out, once = open(a[0], "w"), name == "once"
     elif name == "read" and a:
-        try:
-            with open(a[0]) as f:
-                feed(f)
-        except OSError:
-            wrong('Error: cannot open "%s"' % a[0])
-    elif name == "import" and len(a) > 1:
+        with open(a[0], errors="replace") as f:
+            feed(f)
+    elif name == "import":
         load(a)
     elif name == "version":
         out.write("SQLite %s\n" % sqlite3.sqlite_version)
     else:
-        wrong('Error: unknown command or invalid arguments:  "%s". Enter ".help" for help' % name)
+        unknown(name)
 
 
 def load(a):
@@ -247,20 +279,24 @@ def load(a):
     while a and a[0].startswith("-"):
         if a[0] == "--csv":
             between = ","
-        elif a[0] == "--skip":
-            skip = int(a.pop(1))
+        elif a[0] == "--skip" and len(a) > 1:
+            skip = number(a.pop(1))
+        elif a[0] != "-v":
+            return wrong('ERROR: unknown option: "%s".' % a[0].replace("--", "-"))
         a.pop(0)
-    try:
-        with open(a[0], newline="") as f:
-            rows = list(csv.reader(f, delimiter=between))[skip:]
-    except OSError:
-        return wrong('Error: cannot open "%s"' % a[0])
+    if len(a) < 2:
+        return wrong("ERROR: missing %s argument." % ("TABLE" if a else "FILE"))
+    with open(a[0], newline="", errors="replace") as f:
+        rows = list(csv.reader(f, delimiter=between))[skip:]
     name = '"%s"' % a[1].replace('"', '""')
     if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", [a[1]]).fetchone() and rows:
         db.execute("CREATE TABLE %s(%s)" % (name, ", ".join('"%s" TEXT' % c.replace('"', '""') for c in rows.pop(0))))
     width = len(db.execute("SELECT * FROM %s LIMIT 0" % name).description)
-    rows = [(r + [None] * width)[:width] for r in rows]
-    db.executemany("INSERT INTO %s VALUES(%s)" % (name, ",".join("?" * width)), rows)
+    for i, r in enumerate(rows, skip + 1):
+        try:
+            db.execute("INSERT INTO %s VALUES(%s)" % (name, ",".join("?" * width)), (r + [None] * width)[:width])
+        except (sqlite3.Error) as e:
+            wrong("%s:%d: INSERT failed: %s" % (a[0], i, e))
 
 
 def feed(source):
@@ -271,59 +307,69 @@ def feed(source):
             run(piece, "Parse error: %s")
 
 
-args, given, first = sys.argv[1:], [], []
-readonly = False
-while args:
-    o = args.pop(0)
-    if not o.startswith("-") or o == "-":
-        given.append(o)
-        continue
-    o = o.lstrip("-")
-    if o in ("header", "noheader"):
-        header = o == "header"
-    elif o in ("csv", "json", "line", "column", "list", "quote", "box", "table", "markdown", "tabs"):
-        mode = o
-    elif o in ("separator", "nullvalue", "newline", "cmd", "init"):
-        value = args.pop(0) if args else ""
-        if o == "separator":
-            sep = value.encode().decode("unicode_escape") if "\\" in value else value
-        elif o == "nullvalue":
-            null = value
-        elif o == "cmd":
-            first.append(value)
-    elif o == "bail":
-        bail = True
-    elif o == "readonly":
-        readonly = True
-    elif o == "version":
-        print(sqlite3.sqlite_version)
-        sys.exit(0)
-    elif o in ("batch", "interactive", "nofollow", "safe"):
-        pass
-    elif o in ("help", "?"):
-        print("Usage: sqlite3 [OPTIONS] FILENAME [SQL]")
-        sys.exit(0)
-    else:
-        print("sqlite3: Error: unknown option: -%s\nUse -help for a list of options." % o, file=sys.stderr)
+def main():
+    global mode, header, sep, null, bail, db
+    args, given, first = [os.fsencode(a).decode(errors="replace") for a in sys.argv[1:]], [], []
+    readonly = False
+    while args:
+        o = args.pop(0)
+        if not o.startswith("-") or o == "-":
+            given.append(o)
+            continue
+        o = o.lstrip("-")
+        if o in ("header", "noheader"):
+            header = o == "header"
+        elif o in ("csv", "json", "line", "column", "list", "quote", "box", "table", "markdown", "tabs"):
+            mode = o
+        elif o in ("separator", "nullvalue", "newline", "cmd", "init"):
+            value = args.pop(0) if args else ""
+            if o == "separator":
+                sep = value.encode().decode("unicode_escape") if "\\" in value else value
+            elif o == "nullvalue":
+                null = value
+            elif o == "cmd":
+                first.append(value)
+        elif o == "bail":
+            bail = True
+        elif o == "readonly":
+            readonly = True
+        elif o == "version":
+            print(sqlite3.sqlite_version)
+            sys.exit(0)
+        elif o in ("batch", "interactive", "nofollow", "safe"):
+            pass
+        elif o in ("help", "?"):
+            print("Usage: sqlite3 [OPTIONS] FILENAME [SQL]")
+            sys.exit(0)
+        else:
+            print("sqlite3: Error: unknown option: -%s\nUse -help for a list of options." % o, file=sys.stderr)
+            sys.exit(1)
+    if mode == "column" and header is None:
+        header = False
+    path = given.pop(0) if given else ":memory:"
+    try:
+        db = sqlite3.connect("file:%s?mode=ro" % path if readonly else path, isolation_level=None, uri=readonly)
+        db.execute("PRAGMA schema_version")
+    except sqlite3.Error as e:
+        print('Error: unable to open database "%s": %s' % (path, e), file=sys.stderr)
         sys.exit(1)
-if mode == "column" and header is None:
-    header = False
-path = given.pop(0) if given else ":memory:"
+    for piece in first:
+        feed([piece])
+    for piece in given:
+        if piece.startswith("."):
+            dot(piece)
+            if failed:
+                leave(1)
+        else:
+            for sql in split(piece):
+                if code := run(sql):
+                    leave(code)
+    if not given:
+        feed(sys.stdin)
+    leave(int(failed))
+
+
 try:
-    db = sqlite3.connect("file:%s?mode=ro" % path if readonly else path, isolation_level=None, uri=readonly)
-    db.execute("PRAGMA schema_version")
-except sqlite3.Error as e:
-    print('Error: unable to open database "%s": %s' % (path, e), file=sys.stderr)
-    sys.exit(1)
-for piece in first:
-    feed([piece])
-for piece in given:
-    if piece.startswith("."):
-        dot(piece)
-    else:
-        for sql in split(piece):
-            if code := run(sql):
-                leave(code)
-if not given:
-    feed(sys.stdin)
-leave(int(failed))
+    main()
+except BrokenPipeError:
+    os._exit(141)
