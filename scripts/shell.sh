@@ -1,7 +1,7 @@
 #!/bin/sh
 # shell.sh STATE: builds the shell, plugins/shell/module, into STATE/runtimes/shell/bash.wasm.
 # The crate bashkit is fetched by cargo, at the version and SHA-256 of Cargo.lock, and changed
-# by bashkit.patch in a folder of the build. Where Rust cannot be had it says so in one line and
+# by patches/ in a folder of the build. Where Rust cannot be had it says so in one line and
 # ends with success: shell scripts are then refused with the same advice.
 set -eu
 
@@ -29,7 +29,7 @@ lib=$(rustc --print target-libdir --target "$target" 2>/dev/null) && ls "$lib"/l
 	missing "rustc has no target $target"
 
 made=$state/runtimes/shell/bash.wasm
-sum=$(cat "$module"/Cargo.toml "$module"/Cargo.lock "$module"/bashkit.patch "$module"/src/* "$0" | sha256sum | cut -d' ' -f1)
+sum=$(cat "$module"/Cargo.toml "$module"/Cargo.lock "$module"/patches/* "$module"/src/* "$0" | sha256sum | cut -d' ' -f1)
 [ ! -f "$made" ] || [ "$(cat "$made.from" 2>/dev/null)" != "$sum" ] || exit 0
 
 mkdir -p "$state/build/cargo" "$state/build/shell" "$state/runtimes/shell"
@@ -53,11 +53,11 @@ echo "${pinned#* }  $crate" | sha256sum -c --status || {
 }
 
 # The same with the changed crate: its entry in the lock file has no source then.
-changes=$(cat "$module/Cargo.lock" "$module/bashkit.patch" | sha256sum)
+changes=$(cat "$module/Cargo.lock" "$module"/patches/* | sha256sum)
 if [ "$(cat "$work/changes" 2>/dev/null)" != "$changes" ]; then
 	rm -rf "$work/bashkit-$version"
 	tar xzf "$crate" -C "$work" --no-same-owner
-	patch -s -p1 -d "$work/bashkit-$version" <"$module/bashkit.patch"
+	cat "$module"/patches/* | patch -s -p1 -d "$work/bashkit-$version"
 	echo "$changes" >"$work/changes"
 fi
 rm -rf "$work/src"

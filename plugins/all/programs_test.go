@@ -50,12 +50,24 @@ r = subprocess.run(["bash", "made.sh", "y"], capture_output=True, text=True); pr
 subprocess.run("mkdir -p out && sort -r notes.txt > out/sorted && echo more >> notes.txt", shell=True, check=True)
 print(open("out/sorted").read().strip(), open("notes.txt").read().split())`, "first ['first', 'more']"},
 		{"its parent's input", `subprocess.run(["cat"]); print("python:", sys.stdin.read())`, "given\nmore\npython:"},
-		{"not its parent's input", `subprocess.run("cat", shell=True); print("python:", sys.stdin.read())`, "python: given\nmore"},
+		{"its parent's input by the shell", `subprocess.run("read -r a; echo \"1 $a\"", shell=True); subprocess.run("cat", shell=True); print("python:", sys.stdin.read())`, "1 given\nmore\npython:"},
+		{"not its parent's input", `subprocess.run("echo a; true < /dev/null", shell=True); print("python:", sys.stdin.read())`, "a\npython: given\nmore"},
 		{"input step by step", `
 p = subprocess.Popen(["tr", "a-z", "A-Z"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 for l in ("a", "b"):
     p.stdin.write(l + "\n"); p.stdin.flush(); print(p.stdout.readline(), end="", flush=True)
 p.stdin.close(); print(p.stdout.read(), p.wait())`, "A\nB\n 0"},
+		{"a script's input step by step", `
+open("filter.sh", "w").write('while read -r line; do echo "<$line>"; done; echo end')
+for command in (["bash", "filter.sh"], ["bash", "-c", "cat"], ["cat"], ["bash", "-c", "while IFS= read -r l; do echo \"$l\" | tr a-z A-Z; done"]):
+    p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    for l in ("a", "b"):
+        p.stdin.write(l + "\n"); p.stdin.flush(); print(p.stdout.readline().strip(), end=" ", flush=True)
+    p.stdin.close(); print(p.stdout.read().strip(), p.wait())`, "<a> <b> end 0\na b  0\na b  0\nA B  0"},
+		{"a script's input that never ends", `
+for command in ("head -n 1", "read -r a; echo $a", "grep -m1 y", "while read -r a; do echo $a; break; done", "cat | head -n 1"):
+    p = subprocess.Popen(["yes"], stdout=subprocess.PIPE)
+    print(subprocess.check_output(["bash", "-c", command], stdin=p.stdout, text=True), end=""); p.kill(); p.wait()`, "y\ny\ny\ny\ny"},
 		{"an input that never ends", `
 p = subprocess.Popen(["yes"], stdout=subprocess.PIPE)
 print(subprocess.check_output(["head", "-n", "1"], stdin=p.stdout, text=True)); p.kill()`, "y"},

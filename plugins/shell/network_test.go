@@ -95,7 +95,7 @@ func TestVariables(t *testing.T) {
 	c := script(t, "bash -c 'echo $KEY'; env | cut -d= -f1 | sort | xargs; echo $PWD $0")
 	c.Grants.Env = []string{"KEY=two words"}
 	reply := do(t, running(t, Options{}), c)
-	if want := "two words\nHOME KEY PWD TMPDIR USER\n/skills/script /skills/script/main.sh\n"; string(reply.Stdout) != want {
+	if want := "two words\nHOME KEY PATH PWD TMPDIR USER\n/skills/script /skills/script/main.sh\n"; string(reply.Stdout) != want {
 		t.Errorf("%q, want %q", reply.Stdout, want)
 	}
 }

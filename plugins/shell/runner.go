@@ -116,7 +116,7 @@ func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start
 	case call.Grants.Scratch:
 		start.Env = []string{"HOME=/work", "TMPDIR=/work"}
 	}
-	start.Env = append(append(start.Env, "PWD="+cwd), call.Grants.Env...)
+	start.Env = append(append(start.Env, "PATH=/usr/bin:/bin", "PWD="+cwd), call.Grants.Env...)
 	return start, nil
 }
 

@@ -126,3 +126,34 @@ func TestModuleBuiltAgain(t *testing.T) {
 		}
 	}
 }
+
+// Input is read as commands ask for it: 100 MiB pass through 32 MiB of memory.
+func TestInputAsItComes(t *testing.T) {
+	r := running(t, Options{})
+	input := []byte(strings.Repeat(strings.Repeat("x", 1023)+"\n", 100<<10))
+	for text, want := range map[string]string{
+		"wc -c":                                       "104857600",
+		"cat | wc -l":                                 "102400",
+		"tr x y | grep -c yy":                         "102400",
+		"head -n 1 | wc -c":                           "1024",
+		"grep -m 1 x | wc -c":                         "1024",
+		"read -r a; echo ${#a}":                       "1023",
+		"cut -c 1 | tail -c 4":                        "x\nx",
+		"cat > /dev/null; wc -c":                      "0",
+		"f() { wc -l; }; f":                           "102400",
+		"( wc -l )":                                   "102400",
+		"x=$(head -c 3); echo $x":                     "xxx",
+		"bash -c 'wc -l'":                             "102400",
+		"if grep -q x; then pwd; fi":                  "/skills/script",
+		"while read -r l; do break; done; echo ${#l}": "1023",
+	} {
+		t.Run(text, func(t *testing.T) {
+			c := script(t, text)
+			c.Stdin, c.Limits.Memory = input, 32<<20
+			reply := do(t, r, c)
+			if got := strings.TrimSpace(string(reply.Stdout)); got != want || reply.Code != "" || reply.Usage.MemoryPeak > 32<<20 {
+				t.Errorf("%q, want %q; %s %s %d MiB\n%s", got, want, reply.Code, reply.Message, reply.Usage.MemoryPeak>>20, reply.Stderr)
+			}
+		})
+	}
+}

@@ -8,6 +8,8 @@
 //! before that first read is part of the image that every run starts from.
 
 mod bc;
+mod bc_number;
+mod bc_parse;
 mod commands;
 mod curl;
 mod cut;
@@ -77,6 +79,7 @@ fn main() {
     let mut bash = commands::add(builder).build();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime of one thread");
 
+    bashkit::prepare_jq();
     drop(std::hint::black_box(Vec::<u8>::with_capacity(SPARE)));
 
     // The seed and the clock of the image are those of all runs.
@@ -88,6 +91,9 @@ fn main() {
             bash.set_env(name, value);
         }
         source.push_str(&format!("RANDOM={}; cd -- {}; unset OLDPWD; ", seed(), process::quoted(&start.dir)));
+        if start.env.iter().all(|(name, _)| name != "PATH") {
+            source.push_str("PATH=/usr/bin:/bin; ");
+        }
         let what = match start.line() {
             Ok(what) => what,
             Err(message) => {
@@ -96,27 +102,19 @@ fn main() {
             }
         };
         *entry.lock().expect("one thread") = std::path::Path::new(&start.dir).join(&what.name);
-        let mut input = vec![];
-        stdin::open(what.one, start.shares);
-        if !what.one && (what.from_input || !start.shares) {
-            let _ = std::io::stdin().read_to_end(&mut input);
-        }
         if what.from_input {
-            source.push_str(&String::from_utf8_lossy(&std::mem::take(&mut input)));
+            let mut script = vec![];
+            let _ = std::io::stdin().read_to_end(&mut script);
+            source.push_str(&String::from_utf8_lossy(&script));
         }
-        if !what.one {
-            options = options.stdin(input);
-        }
+        stdin::open(start.shares);
         source.push_str(&what.source);
         options = options.arg0(what.name).positional(what.args);
     } else {
         let mut args = arguments().into_iter();
         let script = args.next().unwrap_or_default();
         *entry.lock().expect("one thread") = script.clone().into();
-        let mut input = vec![];
-        let _ = std::io::stdin().read_to_end(&mut input);
-        stdin::open(false, false);
-        options = options.stdin(input);
+        stdin::open(false);
         // The script is a child, as it is where bash is given a file: $0 and BASH_SOURCE are
         // its path.
         source.push_str(&format!("RANDOM={}; \"$0\" \"$@\"", seed()));

@@ -6,8 +6,7 @@ pub struct Start {
     args: Vec<String>,
     pub env: Vec<(String, String)>,
     pub dir: String,
-    /// Standard input is inherited: others read it too. A script leaves it to them, since it reads
-    /// all of its input before it begins.
+    /// Standard input is inherited: others read it too.
     pub shares: bool,
 }
 
@@ -17,7 +16,6 @@ pub struct Line {
     pub name: String, // $0
     pub args: Vec<String>,
     pub from_input: bool, // the source is standard input
-    pub one: bool,        // it is one command
 }
 
 impl Start {
@@ -39,7 +37,7 @@ impl Start {
         let name = args.next().unwrap_or_default();
         let base = name.rsplit('/').next().unwrap_or_default().to_string();
         if base != "sh" && base != "bash" {
-            return Ok(Line { source: "\"$0\" \"$@\"".into(), name: base, args: args.collect(), from_input: false, one: true });
+            return Ok(Line { source: "\"$0\" \"$@\"".into(), name: base, args: args.collect(), from_input: false });
         }
         let mut set = String::new();
         let mut args = args.peekable();
@@ -64,16 +62,16 @@ impl Start {
             if option[1..].contains('c') {
                 let command = args.next().ok_or("-c: option requires an argument")?;
                 let name = args.next().unwrap_or(base);
-                return Ok(Line { source: set + &command, name, args: args.collect(), from_input: false, one: false });
+                return Ok(Line { source: set + &command, name, args: args.collect(), from_input: false });
             }
             if option[1..].contains('s') {
-                return Ok(Line { source: String::new(), name: base, args: args.collect(), from_input: true, one: false });
+                return Ok(Line { source: String::new(), name: base, args: args.collect(), from_input: true });
             }
         }
         match args.next() {
-            None => Ok(Line { source: set, name: base, args: vec![], from_input: true, one: false }),
-            Some(script) if set.is_empty() => Ok(Line { source: "\"$0\" \"$@\"".into(), name: at(&script), args: args.collect(), from_input: false, one: false }),
-            Some(script) => Ok(Line { source: set + "source \"$0\" \"$@\"", name: at(&script), args: args.collect(), from_input: false, one: false }),
+            None => Ok(Line { source: set, name: base, args: vec![], from_input: true }),
+            Some(script) if set.is_empty() => Ok(Line { source: "\"$0\" \"$@\"".into(), name: at(&script), args: args.collect(), from_input: false }),
+            Some(script) => Ok(Line { source: set + "source \"$0\" \"$@\"", name: at(&script), args: args.collect(), from_input: false }),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Standard input: of a process that is one command as that asks for it. Of a script it is read
-//! before it begins; here is what its commands take of it.
+//! Standard input, read as commands ask for it.
 
 use crate::host::{For, borrowed, ready};
 use std::io::Read;
@@ -8,25 +7,18 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 /// One that is inherited is shared with other processes: what this shell reads, they do not.
 static SHARED: AtomicBool = AtomicBool::new(false);
 
-/// There is no more than what was read before.
-static ENDED: AtomicBool = AtomicBool::new(false);
-
 /// How often in a row there was nothing.
 static IDLE: AtomicU32 = AtomicU32::new(0);
 
 const CHUNK: usize = 64 << 10;
 
-/// Says whose standard input is: that of one command, or that of a script, which has it.
-pub fn open(one: bool, shared: bool) {
-    ENDED.store(!one, Relaxed);
+/// Has commands read standard input, which other processes may read too.
+pub fn open(shared: bool) {
     SHARED.store(shared, Relaxed);
     let _ = bashkit::STDIN.set(bashkit::StdinSource { read, wanted });
 }
 
 fn read(line: bool) -> Option<Vec<u8>> {
-    if ENDED.load(Relaxed) {
-        return Some(vec![]);
-    }
     if ready(&[(0, For::Reading)], 0)[0].is_none() {
         let idle = IDLE.fetch_add(1, Relaxed);
         crate::programs::wait_for_input(idle);
