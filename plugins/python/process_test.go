@@ -159,6 +159,15 @@ p = subprocess.Popen(["python3", "-c", "for i in range(50000): print(i)"], stdou
 q = subprocess.Popen(["python3", "-c", "import sys; print(sum(map(int, sys.stdin)))"], stdin=p.stdout, stdout=subprocess.PIPE, text=True)
 p.stdout.close()
 print(q.communicate(), p.wait())`, `('1249975000\n', None) 0`},
+		{"both streams of output", `
+p = subprocess.Popen(["python3", "-c", "import sys; t = 'a' * 200000; sys.stdout.write(t); sys.stderr.write(t + 'b'); sys.stdout.write('c')"], stdout=-1, stderr=-1, text=True)
+out, err = p.communicate()
+print(len(out), out[-1], len(err), err[-1], p.stdout.closed, p.stderr.closed, p.returncode, p.communicate() == (out, err))`, "200001 c 200001 b True True 0 True"},
+		{"what is wrong begins nothing", `
+for more in [{"encoding": "none"}, {"stdout": 99}, {"stdin": "no file"}, {"cwd": "none"}]:
+    try: subprocess.Popen(["python3", "-c", "open('/tmp/begun', 'w')"], **more)
+    except (AttributeError, LookupError, OSError) as e: print(type(e).__name__, end=" ")
+print(sorted(os.listdir("/tmp")), open("/tmp/x", "w").fileno() < 6)`, "LookupError OSError AttributeError FileNotFoundError [] True"},
 		{"streams", `
 print(subprocess.run(["python3", "-c", "import sys; print(1); print(2, file=sys.stderr)"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout)
 print(subprocess.run(["python3", "-c", "import sys; print(repr(sys.stdin.read()))"], stdin=subprocess.DEVNULL, capture_output=True).stdout)

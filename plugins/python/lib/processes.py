@@ -2,24 +2,32 @@
 subprocess and asyncio."""
 
 import _thread
+import codecs
 import errno
-import io
 import json
 import os
 import signal
 import sys
 import time
 
+encode, decode = json.JSONEncoder().encode, json.JSONDecoder().raw_decode
+open, read, write, close = os.open, os.read, os.write, os.close  # which scripts may replace
 children = {}  # of event loops: what to call with the exit code, by process
 
 
 def host(op, path=None, **more):
     """Asks the host. What it refuses is the OSError that Linux has for it."""
-    with io.FileIO(os.open("/dev/process", os.O_RDWR), "r+") as file:
-        request = json.dumps({"op": op, **more}).encode()
+    more["op"] = op
+    request, parts = encode(more).encode(), []
+    file = open("/dev/process", os.O_RDWR)
+    try:
         while request:
-            request = request[file.write(request):]
-        answer = json.loads(file.readall())
+            request = request[write(file, request):]
+        while part := read(file, 65536):
+            parts.append(part)
+    finally:
+        close(file)
+    answer = decode(b"".join(parts).decode())[0]
     if "error" in answer:
         number = getattr(errno, answer["error"], errno.EIO)
         raise OSError(number, os.strerror(number), path) if path else OSError(number, os.strerror(number))
@@ -27,11 +35,11 @@ def host(op, path=None, **more):
 
 
 def start(args, env=None, folder=None, **streams):
-    """Starts a program. Gives its process."""
+    """Starts a program. Gives its process and this one's ends of its pipes."""
     args = [os.fsdecode(a) for a in args]
     env = os.environ if env is None else env
     entries = [f"{os.fsdecode(k)}={os.fsdecode(v)}" for k, v in env.items()]
-    return host("start", args[0], args=args, env=entries, dir=folder or os.getcwd(), **streams)["pid"]
+    return host("start", args[0], args=args, env=entries, dir=folder or os.getcwd(), **streams)
 
 
 def others():
@@ -102,7 +110,7 @@ def execve(path, args, env):
     if told["stdin"] == "inherited":  # which a shell leaves to who started it
         read, feed = pipe()
         streams["stdin"] = read
-    pid = start(program(path, args), env, **streams)
+    pid = start(program(path, args), env, **streams)["pid"]
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -147,7 +155,7 @@ def spawned(args, env, actions):
                 source = "null"  # as good as closed
             if fd < 3:
                 streams[names[fd]] = source
-        return start(args, env, **streams)
+        return start(args, env, **streams)["pid"]
     finally:
         for fd in opened:
             os.close(fd)
@@ -155,7 +163,7 @@ def spawned(args, env, actions):
 
 def spawnvpe(mode, file, args, env):
     try:
-        pid = start([file, *list(args)[1:]], env)
+        pid = start([file, *list(args)[1:]], env)["pid"]
     except OSError:
         if mode == os.P_WAIT:
             return 127
@@ -195,38 +203,73 @@ def spawnlpe(mode, file, *args):
 
 
 def programs(subprocess):
+    PIPE, STDOUT, DEVNULL = subprocess.PIPE, subprocess.STDOUT, subprocess.DEVNULL
+
+    def stream(asked):
+        """How the host is asked for a stream."""
+        if asked == PIPE:
+            return "pipe"
+        if asked == DEVNULL:
+            return "null"
+        return asked if isinstance(asked, int) else asked.fileno()
+
     class Popen(subprocess.Popen):
-        def _execute_child(
-            self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell,
-            p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *rest,
+        def __init__(
+            self, args, bufsize=-1, executable=None, stdin=None, stdout=None, stderr=None, preexec_fn=None, close_fds=True,
+            shell=False, cwd=None, env=None, *rest, **more,
         ):
-            self._child_created = False
-            try:
-                if isinstance(args, (str, bytes)) or hasattr(args, "__fspath__"):
-                    args = [args]
-                args = [os.fsdecode(a) for a in args]
-                if shell:
-                    args = ["/bin/sh", "-c", *args]
-                if executable is not None:
-                    args[0] = os.fsdecode(executable)
-                here = os.getcwd()
-                if cwd is not None:
-                    here = os.path.join(here, os.fsdecode(cwd))
-                    if not os.path.isdir(here):
-                        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), cwd)
-                streams = {
-                    name: fd for name, fd in (("stdin", p2cread), ("stdout", c2pwrite), ("stderr", errwrite)) if fd != -1
-                }
-                self.pid = start(args, env, here, **streams)
-                self._child_created = True
-            finally:
-                devnull = getattr(self, "_devnull", None)
-                for theirs, mine in ((p2cread, p2cwrite), (c2pwrite, c2pread), (errwrite, errread)):
-                    if theirs != -1 and mine != -1 and theirs != devnull:
-                        os.close(theirs)
-                if devnull is not None:
-                    os.close(devnull)
-                self._closed_child_pipe_fds = True
+            self._asked = args, executable, shell, cwd, env
+            super().__init__(args, bufsize, executable, stdin, stdout, stderr, preexec_fn, close_fds, shell, cwd, env, *rest, **more)
+
+        def _get_handles(self, stdin, stdout, stderr):
+            """Starts the program: one request makes it and its pipes."""
+            args, executable, shell, cwd, env = vars(self).pop("_asked")
+            if self.encoding not in (None, "locale"):
+                codecs.lookup(self.encoding)  # fails before anything has begun
+            if isinstance(args, (str, bytes)) or hasattr(args, "__fspath__"):
+                args = [args]
+            args = [os.fsdecode(a) for a in args]
+            if shell:
+                args = ["/bin/sh", "-c", *args]
+            if executable is not None:
+                args[0] = os.fsdecode(executable)
+            here = os.getcwd()
+            if cwd is not None:
+                here = os.path.join(here, os.fsdecode(cwd))
+                if not os.path.isdir(here):
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), cwd)
+            streams = {name: stream(s) for name, s in (("stdin", stdin), ("stdout", stdout)) if s is not None}
+            if stderr == STDOUT:
+                streams["stderr"] = "stdout" if stdout is not None else sys.__stdout__.fileno()
+            elif stderr is not None:
+                streams["stderr"] = stream(stderr)
+            ends = start(args, env, here, **streams)
+            self.pid = ends["pid"]
+            return -1, ends.get("stdin", -1), ends.get("stdout", -1), -1, ends.get("stderr", -1), -1
+
+        def _execute_child(self, *_):
+            self._child_created = self._closed_child_pipe_fds = True
+
+        def _communicate(self, input, endtime, orig_timeout):
+            """Reads both streams of output to their ends, where nothing else is to be done meanwhile."""
+            files = [self.stdout, self.stderr]
+            if self.stdin or endtime is not None or self._communication_started or any(f.closed for f in files) or others():
+                return super()._communicate(input, endtime, orig_timeout)
+            output = self._fileobj2output = {f: [] for f in files}
+            left = {f.fileno(): f for f in files}
+            while left:
+                # The last one can wait for itself.
+                ready = [s["fd"] for s in host("ready", read=list(left))["read"]] if len(left) > 1 else list(left)
+                for fd in ready:
+                    if data := read(fd, 65536):
+                        output[left[fd]].append(data)
+                    else:
+                        left.pop(fd).close()
+            self.wait()
+            whole = [b"".join(data) for data in output.values()]
+            if self.text_mode:
+                whole = [self._translate_newlines(data, f.encoding, f.errors) for data, f in zip(whole, files)]
+            return tuple(whole)
 
         def _internal_poll(self, *_, **__):
             if self.returncode is None and not self._ended(False):
