@@ -6,6 +6,7 @@ import * as bufferModule from 'node:buffer';
 import * as diagnostics from 'node:diagnostics_channel';
 import * as eventsModule from 'node:events';
 import pathModule from 'node:path';
+import './json.mjs';
 import './paths.mjs';
 import * as punycode from 'node:punycode';
 import * as querystring from 'node:querystring';
