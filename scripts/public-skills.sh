@@ -127,10 +127,11 @@ wheel jira jira-assistant-skills==3.0.0 6a026779fb82da719703d794fd32525a011c4545
 # Apache-2.0; 1.4 MB; 31 skills; scripts in Python for requests, documents and workspaces
 wheel mythril mythril-agent-skills==0.3.1 39b27df3939c82d7eb0aefa9d8ec98e2907238faa07c250f0cb2bc9d94e41cde mythril_agent_skills/skills
 
-# MIT; 0.2 MB; 21 skills of many authors, with scripts for the shell that send requests
+# MIT; 0.2 MB; 28 skills of many authors, with scripts for the shell and for Node that send requests
 commit openclaw https://github.com/openclaw/skills 3a5f649f604cb32910dc9ddb81d9be873b2c3d42 \
-	skills/0xterrybit/x402 skills/barneyjm/places skills/barneyjm/query skills/bohdanpodvirnyi/strava \
+	skills/0xterrybit/x402 skills/arun-8687/tavily-search skills/barneyjm/places skills/barneyjm/query skills/bohdanpodvirnyi/strava \
 	skills/clawdbot51-oss/supermemory skills/dfinzer/opensea skills/epwhesq/claw-club skills/fardeenxyz/exa \
+	skills/garrrikkotua/octolens skills/madmantim/paperless-docs skills/mvanhorn/xai skills/t-sinclair2500/lm-studio-subagents skills/zats/perplexity \
 	skills/hjanuschka/wienerlinien skills/janhcla/clawdbot-documentation-expert skills/jaysonsantos/bvg-route skills/kesslerio/shorten \
 	skills/manmal/a-nach-b skills/manmal/oebb-scotty skills/mvanhorn/parallel skills/nextfrontierbuilds/fear-greed \
 	skills/nextfrontierbuilds/prism-scanner skills/paradoxfuzzle/ddg-search skills/rubenfb23/arxiv-watcher skills/shawnhansen/voicenotes \
