@@ -212,6 +212,13 @@ func (p *Provider) CallToolIn(
 	}
 }
 
+// ScriptOf names the script that a call of run_skill_script with these arguments runs.
+func ScriptOf(args json.RawMessage) (name, script string, err error) {
+	var a callArgs
+	err = a.read(ToolRun, args)
+	return a.skill, a.script, err
+}
+
 // read takes the arguments of a call of a tool apart.
 func (a *callArgs) read(tool string, raw json.RawMessage) error {
 	wrong := func(format string, args ...any) error {

@@ -2,12 +2,15 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"openskill/host/agentskills"
 	"openskill/host/dispatch/allow"
+	"openskill/host/dispatch/grants"
 	"openskill/host/manifest"
 	"openskill/host/pysource/preflight"
 	"openskill/host/store"
@@ -54,13 +57,14 @@ func (a Allowing) Review(ctx context.Context, p skill.Principal, name string) (*
 	if err != nil {
 		return nil, err
 	}
+	given := a.host.live.Load().Allowed().Scripts(grants.Skill{ID: skill.ID(c.Skill), Trust: f.Trust(), Owner: f.Owner()})
 	for _, n := range report.Needs.HTTP {
 		if rule, err := allow.ParseRule(n.Name); err == nil {
-			c.HTTP = append(c.HTTP, allow.Ask{Name: rule, File: n.File, Line: n.Line})
+			c.HTTP = append(c.HTTP, allow.Ask{Name: rule, File: n.File, Line: n.Line, Given: grants.Permit(given.HTTP, rule)})
 		}
 	}
 	for _, n := range report.Needs.Env {
-		c.Env = append(c.Env, allow.Ask{Name: n.Name, File: n.File, Line: n.Line})
+		c.Env = append(c.Env, allow.Ask{Name: n.Name, File: n.File, Line: n.Line, Given: slices.Contains(given.Env, n.Name)})
 	}
 	g, err := a.host.grants.Get(ctx, c.Skill)
 	if err != nil {
@@ -76,6 +80,25 @@ func causeOf(err error) error {
 		return at.Err
 	}
 	return err
+}
+
+// Standing finds the skill whose script a call of run_skill_script with these arguments runs. It
+// reads no scripts. The caller must be one who may run it.
+func (a Allowing) Standing(ctx context.Context, p skill.Principal, args json.RawMessage) (allow.Standing, error) {
+	name, script, err := agentskills.ScriptOf(args)
+	if err != nil {
+		return allow.Standing{}, err
+	}
+	t, err := a.host.agents.Target(ctx, p, name, script)
+	if err != nil {
+		return allow.Standing{}, err
+	}
+	out := allow.Standing{Skill: t.Skill.Frontmatter().Name, Digest: t.Skill.Digest(), State: allow.Nothing}
+	g, err := a.host.grants.Get(ctx, out.Skill)
+	if g != nil {
+		out.State = allow.Digests{g.Skill: g.Digest}.State(out.Skill, out.Digest)
+	}
+	return out, err
 }
 
 // Allow makes a grant of a wish, and gives the review as it is with it. It needs the scope skills:admin.

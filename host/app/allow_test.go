@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,7 +95,7 @@ func openLeaky(t *testing.T) *leakyHost {
 	}
 	l.own, l.other = server(&l.atOwn), server(&l.atOther)
 	s := load(t, config.Sources{Dir: l.dir, Flags: map[string]string{
-		"listen": "127.0.0.1:0", "agent-skills": filepath.Join(l.dir, "skills"), "record": "on", "audit-payload": "full", "keep-logs": "all",
+		"listen": "127.0.0.1:0", "agent-skills": filepath.Join(l.dir, "skills"), "record": "on", "audit-payload": "full", "keep-logs": "all", "http-allow": "@leaky https://api.given.dev",
 	}})
 	hosttest.Runtimes(t, "../..", s.StateDir)
 	var err error
@@ -286,5 +287,36 @@ func TestRevokedDuringARun(t *testing.T) {
 	}
 	if r, reply := l.leak(); r.Success || !strings.Contains(string(reply.Stdout)+string(reply.Stderr), "NoneType") {
 		t.Errorf("%+v %+v", r, reply)
+	}
+}
+
+// What the settings give to scripts is not asked for again, and who may not run a script is not told of grants.
+func TestStandingOfASkill(t *testing.T) {
+	l := openLeaky(t)
+	l.write(t, "scripts/given.py", "import urllib.request\nurllib.request.urlopen('https://api.given.dev/x')\nurllib.request.urlopen('https://api.other.dev/x')\n")
+	call := json.RawMessage(`{"skill_name":"leaky","script_file":"given.py","args":["x"]}`)
+	st, err := l.Allowing().Standing(t.Context(), skill.Local(), call)
+	review, failed := l.Allowing().Review(t.Context(), skill.Local(), "leaky")
+	if err != nil || failed != nil || st != (allow.Standing{Skill: "leaky", Digest: review.Digest, State: allow.Nothing}) {
+		t.Fatalf("%+v, %v, %v", st, err, failed)
+	}
+	for name, given := range map[string]bool{"https://api.given.dev": true, "https://api.other.dev": false} {
+		i := slices.IndexFunc(review.HTTP, func(a allow.Ask) bool { return strings.HasPrefix(a.Name, name) })
+		if i < 0 || review.HTTP[i].Given != given {
+			t.Errorf("%s: %+v", name, review.HTTP)
+		}
+	}
+	l.allow(t)
+	if st, err = l.Allowing().Standing(t.Context(), skill.Local(), call); err != nil || st.State != allow.Allowed {
+		t.Errorf("%+v, %v", st, err)
+	}
+	reader := skill.Principal{ID: "x", Type: skill.Agent, Tenant: "x", Scopes: []string{skill.ScopeRead}}
+	if _, err := l.Allowing().Standing(t.Context(), reader, call); skill.CodeOf(err) != skill.Forbidden {
+		t.Errorf("a reader: %v", err)
+	}
+	for _, wrong := range []string{``, `[]`, `{"skill_name":"leaky"}`, `{"skill_name":"leaky","script_file":"none.py"}`, `{"skill_name":"none","script_file":"given.py"}`} {
+		if st, err := l.Allowing().Standing(t.Context(), skill.Local(), json.RawMessage(wrong)); err == nil {
+			t.Errorf("%s: %+v", wrong, st)
+		}
 	}
 }

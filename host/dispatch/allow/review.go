@@ -17,6 +17,12 @@ const (
 	Changed State = "changed" // other files are: scripts do not run until they are allowed again
 )
 
+// Standing is what the files of a skill are, and whether they are allowed something.
+type Standing struct {
+	Skill, Digest string
+	State         State
+}
+
 // Digests are those of the files that are allowed something, by the name of their skill.
 type Digests map[string]string
 
@@ -37,6 +43,8 @@ type Ask struct {
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 	New  bool   `json:"new"` // not proposed when the grant was made
+
+	Given bool `json:"-"` // by the settings, whatever is granted
 }
 
 // Current is a skill as its folder is now.
@@ -127,6 +135,7 @@ type Wish struct {
 	Digest string // that the skill must have; "": any
 	HTTP   []string
 	Env    []Variable
+	After  *Review // that the wish answers: what is allowed must be as it showed; nil: whatever is
 }
 
 // Grant makes the grant that a wish means for a skill.
@@ -137,6 +146,9 @@ func (w *Wish) Grant(r *Review) (Grant, error) {
 			Op: "allow.Wish", Code: skill.Conflict, Subject: r.Skill,
 			Message: "digest mismatch: the folder of " + r.Skill + " has the digest " + r.Digest + "; check it again", Details: map[string]any{"digest": r.Digest},
 		}
+	}
+	if w.After != nil && !same(r.Grant, w.After.Grant) {
+		return g, meanwhile(r.Skill)
 	}
 	g.Proposed = Proposal{HTTP: names(r.HTTP), Env: names(r.Env)}
 	all := len(w.HTTP) == 0 && len(w.Env) == 0

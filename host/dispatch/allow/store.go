@@ -141,12 +141,12 @@ func (s *Store) put(ctx context.Context, tx *sql.Tx, g *Grant) error {
 	if err != nil {
 		return err
 	}
-	meanwhile := &skill.Error{
-		Op: "allow.put", Code: skill.Conflict, Subject: g.Skill,
-		Message: "what the scripts of " + g.Skill + " are allowed was changed meanwhile; review it again",
+	var now *Grant
+	if before != nil {
+		now = &before.Grant
 	}
-	if of := g.reviewed; of != nil && !same(before, of.Grant) {
-		return meanwhile
+	if of := g.reviewed; of != nil && !same(now, of.Grant) {
+		return meanwhile(g.Skill)
 	}
 	values := map[string]string{}
 	for i := range g.Env {
@@ -178,13 +178,20 @@ func (s *Store) put(ctx context.Context, tx *sql.Tx, g *Grant) error {
 		return err
 	}
 	if n, err := done.RowsAffected(); err != nil || n == 0 {
-		return cmp.Or[error](err, meanwhile)
+		return cmp.Or(err, meanwhile(g.Skill))
 	}
 	return nil
 }
 
+func meanwhile(name string) error {
+	return &skill.Error{
+		Op: "allow.meanwhile", Code: skill.Conflict, Subject: name,
+		Message: "what the scripts of " + name + " are allowed was changed meanwhile; review it again",
+	}
+}
+
 // same reports whether a grant is the one that a review showed.
-func same(now *row, reviewed *Grant) bool {
+func same(now, reviewed *Grant) bool {
 	if now == nil || reviewed == nil {
 		return now == nil && reviewed == nil
 	}

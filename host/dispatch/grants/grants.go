@@ -286,6 +286,15 @@ func (a *Allowed) For(s Skill, asked skill.Permissions) (http []skill.HTTPRule, 
 	return http, env
 }
 
+// Permit reports whether one of the rules permits all that the rule of a text does.
+func Permit(rules []skill.HTTPRule, text string) bool {
+	asked, err := skill.ParseHTTPRule(text)
+	return err == nil && slices.ContainsFunc(rules, func(r skill.HTTPRule) bool {
+		both, ok := outgoing.Meet(asked, r)
+		return ok && both.String() == asked.String()
+	})
+}
+
 // With adds grants that need no asking. A variable of theirs replaces one of the same name.
 func With(g skill.Grants, more *skill.Grants) skill.Grants {
 	if more == nil {

@@ -174,3 +174,15 @@ func TestProblems(t *testing.T) {
 		}
 	}
 }
+
+func TestPermit(t *testing.T) {
+	have := rules(t, "https://api.example.com/v1 GET,POST", "https://*.example.org")
+	for text, want := range map[string]bool{
+		"https://api.example.com/v1 GET": true, "https://api.example.com/v1/x POST": true, "https://a.example.org GET,HEAD": true,
+		"https://api.example.com GET": false, "https://api.example.com/v1 GET,HEAD": false, "http://api.example.com/v1 GET": false, "https://example.net": false, "no rule": false,
+	} {
+		if grants.Permit(have, text) != want {
+			t.Errorf("%s: want %v", text, want)
+		}
+	}
+}
