@@ -25,10 +25,10 @@ type Approvals interface {
 // question is the key of the one thing that a person is asked.
 const question = "approve"
 
-// mayAsk reports whether the person at the client can be asked to approve: it is the
-// operator, and the client can ask. What a model says is never an approval.
+// mayAsk reports whether the person at the client can be asked to decide: it is the
+// operator, and the client can ask. What a model says is never a decision.
 func (c *caller) mayAsk(r *mcp.CallToolRequest) bool {
-	if c.s.opt.Approvals == nil || c.p.Type != skill.Operator || !c.p.May(skill.ScopeAdmin) {
+	if c.p.Type != skill.Operator || !c.p.May(skill.ScopeAdmin) {
 		return false
 	}
 	caps := r.ClientCapabilities()
@@ -39,7 +39,7 @@ func (c *caller) mayAsk(r *mcp.CallToolRequest) bool {
 // revisions with a handshake the client is asked while the call waits; in the others the
 // call is answered with the question, and comes again with what was said.
 func (c *caller) runApproved(ctx context.Context, r *mcp.CallToolRequest, run func() *skill.Result) (*mcp.CallToolResult, error) {
-	if !c.mayAsk(r) {
+	if c.s.opt.Approvals == nil || !c.mayAsk(r) {
 		return c.scriptResult(ctx, r, run()), nil
 	}
 	if said, ok := r.Params.InputResponses[question].(*mcp.ElicitResult); ok {

@@ -60,6 +60,8 @@ type Options struct {
 	// Approvals is where the operator's word on scripts goes, if the client can ask for it;
 	// nil: clients are told who approves, and nobody is asked.
 	Approvals Approvals
+	// Grants is what scripts are allowed, for which the operator is asked likewise; nil: nobody is.
+	Grants Grants
 
 	// Revision gives a value that compares equal as long as the catalogue and the Agent Skills
 	// of a caller stay as they are. It must be quick: sessions are told of changes by it. Callers
@@ -137,6 +139,7 @@ type Server struct {
 	opt    Options
 	log    *slog.Logger
 	secret []byte // binds what clients bring back to what they were given
+	asked  *asked // about what scripts are allowed
 	web    *web
 
 	base   context.Context //nolint:containedctx // the parent of every call, ended by Close
@@ -165,6 +168,7 @@ func New(o Options) (*Server, error) {
 	if s.opt.Reads == nil {
 		s.opt.Reads = gate.New(gate.Options{Places: readers, Queue: s.opt.MaxPending, Alone: s.opt.Alone})
 	}
+	s.asked = newAsked(s.opt.SessionIdle)
 	_, _ = rand.Read(s.secret) // never fails since Go 1.24
 	s.log = s.opt.Logger
 	s.base, s.endAll = context.WithCancelCause(context.Background())
@@ -198,6 +202,7 @@ func (s *Server) Close() error {
 // are all of one principal.
 type caller struct {
 	s      *Server
+	id     string // random
 	p      skill.Principal
 	base   context.Context //nolint:containedctx // the parent of its calls
 	server *mcp.Server
@@ -217,7 +222,7 @@ const extension = "io.modelcontextprotocol/skills"
 
 // newCaller makes a server of the SDK for one principal. newID names sessions.
 func (s *Server) newCaller(base context.Context, p skill.Principal, newID func() string) (*caller, error) {
-	c := &caller{s: s, p: p, base: base, running: map[string]map[*context.CancelCauseFunc]bool{}}
+	c := &caller{s: s, id: rand.Text(), p: p, base: base, running: map[string]map[*context.CancelCauseFunc]bool{}}
 	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}
 	if s.opt.AgentSkills != nil {
 		caps.Prompts = &mcp.PromptCapabilities{ListChanged: true}

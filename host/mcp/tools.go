@@ -167,7 +167,7 @@ func (c *caller) callTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 	defer end()
 	name := r.Params.Name
 	if tools.Reserved(name) && c.s.opt.AgentSkills != nil {
-		return c.runApproved(ctx, r, func() *skill.Result {
+		return c.runAllowed(ctx, r, args, trace, func() *skill.Result {
 			defer c.reportProgress(ctx, r)()
 			res := c.s.opt.AgentSkills.CallTool(ctx, c.p, name, args, trace)
 			if !readsFor(name) {
