@@ -330,13 +330,17 @@ async fn fetch(ctx: &CommandContext<'_>, o: &mut Options, mut url: String) -> Re
     default_header(o, "Accept", "*/*");
     let method = o.method.clone().unwrap_or_else(|| if o.head_only { "HEAD" } else if sends { "POST" } else { "GET" }.into());
     let request = Request { method, url: url.clone(), headers: o.headers.clone(), body, timeout_ms: o.timeout_ms };
-    let mut answer = send(&request);
+    let ask = || match url.bytes().any(|b| b <= b' ' || b == 127) {
+        true => Err(Failure { code: "INVALID_ARGUMENT".into(), message: "URL using bad/illegal format or missing URL".into() }),
+        false => send(&request),
+    };
+    let mut answer = ask();
     for again in 0..o.retries {
         if !matches!(&answer, Ok(a) if matches!(a.status, 408 | 429 | 500 | 502 | 503 | 504)) && !matches!(&answer, Err(e) if e.code == "TIMEOUT" || e.code == "TOOL_INVOCATION_ERROR") {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_secs(1 << again.min(5))).await;
-        answer = send(&request);
+        answer = ask();
     }
     let quiet = o.silent && !o.show_error;
     let answer = match answer.and_then(|mut a| match a.decoded() {

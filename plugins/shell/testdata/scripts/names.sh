@@ -13,3 +13,4 @@ for tool in curl jq git-nosuch; do command -v "$tool" >/dev/null 2>&1 || echo "m
 [ -x "$(command -v awk)" ] && echo executable
 "$(command -v printf)" '%s\n' builtin; "$(type -P printf)" '%s\n' program; /usr/bin/env printf 'by %s\n' env
 env -i bash -c 'echo "${PATH:+set}"; ls -d /'
+curl -s "https://example.com/a b"; echo "rc $?"; curl "https://example.com/a b" 2>&1; echo "rc $?"

@@ -20,3 +20,7 @@ v='  trim me  '; v="${v#"${v%%[![:space:]]*}"}"; v="${v%"${v##*[![:space:]]}"}";
 cat <<END
 ${x//\{\{${k}\}\}/in} ${p//\//:} ${u:-"none"} ${s//[[:space:]]/_}
 END
+p=a/b/c a=(a.txt b) i=1
+echo ${p/$(echo a)/X} "${p/$(echo a)/X}" "${p/a/$(echo X)}" "${p#$(echo a)}" "${p#*$(echo b)}" "${p/b/$((i + 1))}"
+echo "${a[0]//a/${#a[@]}}" "${p/a/${a[1]}}" "${p/a/${a[i]}}" "${u:-${a[0]}}" "${u:-${p:2:3}}" ${u:-${#a[@]}}
+n='$HOME/`x`'; s="it's"; echo "${n/\$HOME/H}" "${s//"'"/"'\\''"}" "${s//\'/\"\$\"}"
