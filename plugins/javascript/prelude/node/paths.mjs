@@ -16,7 +16,7 @@ path.join = (...args) => {
 path.resolve = (...args) => {
   let [from, to] = args.length === 1 ? [args[0], ''] : args;
   if (args.length <= 2 && typeof to === 'string' && file(from)) {
-    if (to.startsWith('./')) to = to.slice(2);
+    if (to.startsWith('./') && to[2] !== '/') to = to.slice(2);
     const all = to === '' ? from : to.startsWith('/') ? to : `${from}/${to}`;
     if (short(all) && file(all)) return all;
   }
