@@ -63,8 +63,8 @@ const { rest, write, group } = (() => {
   } };
   define(Error.prototype, { toString });
 
-  // Timers of the platform.
-  const timer = (set) => (f, ms = 0, ...args) => set(() => f(...args), ms);
+  // Timers of the platform, which wait a millisecond at least.
+  const timer = (set) => (f, ms = 0, ...args) => set(() => f(...args), ms >= 1 ? ms : 1);
   const clear = (unset) => (id) => {
     if (id !== undefined) unset(id);
   };

@@ -13,7 +13,7 @@ let phase = 0, armed = null, flushing = false, alive = 0, count = 0, running = f
 
 const arm = (ms) => {
   if (armed !== null) os.clearTimeout(armed);
-  armed = os.setTimeout(step, ms);
+  armed = os.setTimeout(step, Math.ceil(ms));
 };
 
 const guarded = (f, self, args) => {
@@ -176,7 +176,7 @@ function step() {
   if (!task) {
     const wait = due.length > 0 ? Math.max(0, due[0].at - now()) : undefined;
     if (finished.length + arriving.length > 0) return arm(0);
-    if (!hooks.waits()) return arm(wait ?? 0);
+    if (!hooks.waits()) return arm(wait ?? 1);
     arriving.push(...hooks.poll(wait));
     return arm(0);
   }
