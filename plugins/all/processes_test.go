@@ -157,8 +157,8 @@ try { await promisify(cp.execFile)('python3', ['-c', 'exit("no")']) } catch (e) 
 		{"shell, env, cwd", `console.log(cp.spawnSync('echo $A; pwd', { shell: true, env: { A: 'x' }, cwd: '/tmp' }).stdout.toString().trim(), cp.spawnSync('pwd', { cwd: '/none' }).error.code)`, "x\n/tmp ENOENT"},
 		{"stdio", `cp.execSync('echo seen; echo not >&2', { stdio: ['ignore', 'inherit', 'ignore'] }); const r = cp.spawnSync('cat', { stdio: ['pipe', 'pipe', 'inherit'], input: 'q' }); console.log(String(r.stdout), r.stderr); cp.spawn('echo', ['later'], { stdio: 'inherit' }).on('close', (c) => console.log('closed', c))`, "seen\nq null\nlater\nclosed 0"},
 		{"timeout and kill", `const r = cp.spawnSync('sleep', ['60'], { timeout: 50 }); console.log(r.status, r.signal, r.error.code);
-const p = cp.spawn('sleep', ['60']); p.on('exit', (c, s) => console.log(c, s, p.killed)); setTimeout(() => console.log(p.kill('SIGKILL')), 10);
-cp.exec('sleep 60', { timeout: 20 }, (e) => console.log(e.signal, e.killed))`, "null SIGTERM ETIMEDOUT\ntrue\nnull SIGKILL true\nSIGTERM true"},
+const p = cp.spawn('sleep', ['60']); setTimeout(() => console.log(p.kill('SIGKILL')), 10);
+p.on('exit', (c, s) => { console.log(c, s, p.killed); cp.exec('sleep 60', { timeout: 20 }, (e) => console.log(e.signal, e.killed)) })`, "null SIGTERM ETIMEDOUT\ntrue\nnull SIGKILL true\nSIGTERM true"},
 		{"maxBuffer", `const r = cp.spawnSync('seq', ['100000'], { maxBuffer: 10 }); console.log(r.error.code, r.stdout.length); cp.exec('seq 100000', { maxBuffer: 10 }, (e, out) => console.log(e.code, out.length))`, "ENOBUFS 10\nERR_CHILD_PROCESS_STDIO_MAXBUFFER 10"},
 		{"timers go on", `setTimeout(() => console.log('timer'), 1); cp.exec('sleep 0.2', () => console.log('end'))`, "timer\nend"},
 		{"node", `console.log(cp.execFileSync(process.execPath, ['-p', 'process.argv0']).toString().trim()); cp.fork('other.mjs', ['f'], { stdio: ['ignore', 'inherit', 'inherit'] }).on('exit', (c) => console.log(c))`, "node\njs /skills/my-skill/other.mjs f \n4"},
