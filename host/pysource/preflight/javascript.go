@@ -16,7 +16,7 @@ var javaScripts = sync.OnceValue(func() *struct{ imports, requires, globals, set
 		regexp.MustCompile(`(?:^|[^.\w$])require\s*\(\s*['"]([^'"\n]{1,200})['"]`),
 		// Names of Node, of other runtimes and of browsers that the sandbox has not.
 		regexp.MustCompile(`(?:^|[^.\w$'"])((?:Deno|Bun|document|window|localStorage|Atomics|WebAssembly)\.|Symbol\.(?:asyncDispose|dispose)\b|` +
-			`new\s+(?:Worker|WebSocket|XMLHttpRequest|BroadcastChannel|MessageChannel|(?:Compression|Decompression|TextEncoder|TextDecoder)Stream)\b)`),
+			`new\s+(?:Worker|WebSocket|XMLHttpRequest|BroadcastChannel|(?:Compression|Decompression|TextEncoder|TextDecoder)Stream)\b)`),
 		regexp.MustCompile(`/(?:[^/\n\\]|\\.)*\[(?:[^/\n\\]|\\.)*(?:--|&&)(?:[^/\n\\]|\\.)*/[a-z]*v`),
 		regexp.MustCompile(`(?:^|[^.\w$])fetch\s*\(`),
 		regexp.MustCompile(`(?:^|[^.\w$])(?:require\s*\(|fetch\s*\(|(?:process|Buffer|module|exports|crypto)\.|__dirname|__filename|new\s+(?:URL|TextEncoder|TextDecoder|AbortController)\b)`),
