@@ -14,7 +14,7 @@ import (
 // where a caller gave one.
 var volatile = map[string]bool{
 	"latency_ms": true, "execution_id": true, "digest": true, "fuel_used": true, "memory_peak_bytes": true,
-	"runner": true, "runner_type": true, "time": true, "ms": true, "commit": true, "dirty": true, "go": true, "wazero": true, "edits": true,
+	"runner": true, "runner_type": true, "time": true, "ms": true, "commit": true, "dirty": true, "go": true, "wazero": true,
 	"os": true, "arch": true, "compile_ms": true, "instantiate_ms": true, "run_ms": true, "total_ms": true,
 }
 
