@@ -76,7 +76,9 @@ code is 1 if a script cannot run.`,
 				return usage("%s is not a folder", quote(name))
 			}
 			maps.Copy(declared, preflight.DeclaredNames(root))
-			root.Close()
+			if err := root.Close(); err != nil {
+				return hostFailed(err)
+			}
 			folders = append(folders, agentFolders(name)...)
 		}
 		err := a.withPython(flags, func(store *runtimes.Store, runner skill.Runner, state string) error {

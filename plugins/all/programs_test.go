@@ -67,7 +67,7 @@ for command in (["bash", "filter.sh"], ["bash", "-c", "cat"], ["cat"], ["bash", 
 		{"a script's input that never ends", `
 for command in ("head -n 1", "read -r a; echo $a", "grep -m1 y", "while read -r a; do echo $a; break; done", "cat | head -n 1"):
     p = subprocess.Popen(["yes"], stdout=subprocess.PIPE)
-    print(subprocess.check_output(["bash", "-c", command], stdin=p.stdout, text=True), end=""); p.kill(); p.wait()`, "y\ny\ny\ny\ny"},
+    print(subprocess.check_output(["bash", "-c", command], stdin=p.stdout, text=True), end=""); p.kill(); p.wait()`, strings.Repeat("y\n", 4) + "y"},
 		{"an input that never ends", `
 p = subprocess.Popen(["yes"], stdout=subprocess.PIPE)
 print(subprocess.check_output(["head", "-n", "1"], stdin=p.stdout, text=True)); p.kill()`, "y"},

@@ -162,7 +162,7 @@ print(q.communicate(), p.wait())`, `('1249975000\n', None) 0`},
 		{"both streams of output", `
 p = subprocess.Popen(["python3", "-c", "import sys; t = 'a' * 200000; sys.stdout.write(t); sys.stderr.write(t + 'b'); sys.stdout.write('c')"], stdout=-1, stderr=-1, text=True)
 out, err = p.communicate()
-print(len(out), out[-1], len(err), err[-1], p.stdout.closed, p.stderr.closed, p.returncode, p.communicate() == (out, err))`, "200001 c 200001 b True True 0 True"},
+print(len(out), out[-1], len(err), err[-1], p.stdout.closed and p.stderr.closed, p.returncode, p.communicate() == (out, err))`, "200001 c 200001 b True 0 True"},
 		{"what is wrong begins nothing", `
 for more in [{"encoding": "none"}, {"stdout": 99}, {"stdin": "no file"}, {"cwd": "none"}]:
     try: subprocess.Popen(["python3", "-c", "open('/tmp/begun', 'w')"], **more)
