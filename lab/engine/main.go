@@ -86,13 +86,13 @@ func read(folder string) (*edits, error) {
 		return nil, fmt.Errorf("%s has no edits: %w", folder, err)
 	}
 	var all edits
-	h := sha256.New()
+	var whole []byte
 	for _, name := range names {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(h, "%s %d\n%s", filepath.Base(name), len(b), b)
+		whole = fmt.Appendf(whole, "%s %d\n%s", filepath.Base(name), len(b), b)
 		e := edit{name: filepath.Base(name), before: map[string]string{}}
 		for line := range strings.Lines(string(b)) {
 			if line, ok := strings.CutPrefix(line, "File: "); ok {
@@ -105,7 +105,8 @@ func read(folder string) (*edits, error) {
 		}
 		all.list = append(all.list, e)
 	}
-	all.digest = hex.EncodeToString(h.Sum(nil))[:12]
+	sum := sha256.Sum256(whole)
+	all.digest = hex.EncodeToString(sum[:])[:12]
 	return &all, nil
 }
 
