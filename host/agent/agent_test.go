@@ -35,7 +35,10 @@ func byHistory(_ context.Context, r *llm.Request, text func(string)) (*llm.Reply
 // A thousand conversations of many tenants at once: each hears of its own and of nothing
 // else, and no place is left taken.
 func TestManyConversations(t *testing.T) {
-	const n, turns = 1000, 3
+	n, turns := 1000, 3
+	if testing.Short() { // each write of one database takes as long as ten under the race detector
+		n = 100
+	}
 	// As many places as leave each of seven tenants its share of a thousand turns.
 	// They share one database, which is slow under the race detector: time is not the question.
 	b := newBench(t, model(byHistory), func(o *Options) { o.Concurrent, o.Chat.Time = 2*n, time.Hour })

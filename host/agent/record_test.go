@@ -151,6 +151,9 @@ func TestLeavingAfterAYes(t *testing.T) {
 
 // The largest answer that a vendor lets a model give can be kept, with all that waits.
 func TestTheLargestAnswerIsKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one large answer, for which the race detector takes longer than a database may")
+	}
 	worst := strings.Repeat("\x01", 1<<20)
 	b := newBench(t, scripted(func(context.Context, *llm.Request, func(string)) (*llm.Reply, error) {
 		r := &llm.Reply{Text: "a" + worst, Stop: llm.StopCalls, Usage: used}

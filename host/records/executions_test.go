@@ -191,13 +191,16 @@ func TestNoEndWithoutItsResult(t *testing.T) {
 }
 
 func TestACallThatIsRefusedBeforeItBegins(t *testing.T) {
-	h := newHouse(t, records.ManagerOptions{Long: 1})
-	for range 3 { // none of them keeps its place
-		id, r, err := h.begin(t.Context(), ann, "refused")
-		if id != "" || err != nil || r == nil || r.Error == nil || r.Error.Code != skill.RateLimited {
-			t.Fatalf("%q, %+v, %v", id, r, err)
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, records.ManagerOptions{Long: 1})
+		for range 3 { // none of them keeps its place
+			id, r, err := h.begin(t.Context(), ann, "refused")
+			if id != "" || err != nil || r == nil || r.Error == nil || r.Error.Code != skill.RateLimited {
+				t.Fatalf("%q, %+v, %v", id, r, err)
+			}
+			synctest.Wait() // the place is free a moment after the answer
 		}
-	}
+	})
 }
 
 // A panic on the way of a long call ends that call, and nothing of it is shown.
