@@ -278,7 +278,7 @@ func (c *caller) answered(ctx context.Context, r *mcp.CallToolRequest, o *offer,
 		if o == nil {
 			return "", nil
 		}
-		if ctx.Err() == nil { // else the client left, and nobody has said anything
+		if ctx.Err() == nil { // else the client left without an answer
 			c.s.asked.settle(c.about(r, o.skill, o.digest))
 		}
 		return o.skill, nil

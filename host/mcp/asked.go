@@ -14,7 +14,7 @@ import (
 // answerTime is how long an answer may take.
 const answerTime = 10 * time.Minute
 
-// The bounds of what is kept. Beyond those nobody is asked.
+// The bounds of what is kept. When they are reached, no question is asked.
 const (
 	mostOpen    = 256
 	mostSettled = 4096
@@ -76,7 +76,7 @@ func (a *asked) open(o *offer) (nonce string, ok bool) {
 	return nonce, true
 }
 
-// take gives the question of a nonce, once; nil where there is none for this principal.
+// take removes the question of a nonce and returns it, or nil if this principal has no such question.
 func (a *asked) take(nonce, who string) *offer {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -60,7 +60,7 @@ type Options struct {
 	// Approvals is where the operator's word on scripts goes, if the client can ask for it;
 	// nil: clients are told who approves, and nobody is asked.
 	Approvals Approvals
-	// Grants is what scripts are allowed, for which the operator is asked likewise; nil: nobody is.
+	// Grants is what scripts are allowed. The operator is asked for more; without Grants, no one is.
 	Grants Grants
 
 	// Revision gives a value that compares equal as long as the catalogue and the Agent Skills
