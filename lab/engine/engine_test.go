@@ -7,21 +7,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 )
 
 // lay makes a folder of files.
 func lay(t *testing.T, files map[string]string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir, all := t.TempDir(), fstest.MapFS{}
 	for name, text := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		all[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	if err := os.CopyFS(dir, all); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
@@ -125,7 +123,7 @@ func TestCurrent(t *testing.T) {
 	}
 	b, err := os.ReadFile(filepath.Join("..", "..", "go.work"))
 	if os.IsNotExist(err) {
-		t.Skip("there is no go.work: all is tested with wazero as it is; make engine writes it")
+		t.Skip("the tests run on wazero as it is, without go.work; run make engine to write one")
 	}
 	if err != nil || !strings.Contains(string(b), all.digest) {
 		t.Errorf("go.work is for other edits than %s; run make engine: %v\n%s", all.digest, err, b)

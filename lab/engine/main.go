@@ -128,7 +128,7 @@ func (e *edits) make(at string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	if err := copyModule(module.Dir, work); err != nil {
+	if err := os.CopyFS(work, os.DirFS(module.Dir)); err != nil {
 		return err
 	}
 	for i := range e.list {
@@ -187,30 +187,6 @@ func (e *edit) apply(root string) error {
 		}
 	}
 	return nil
-}
-
-// copyModule copies a module, whose files nobody may write.
-func copyModule(from, to string) error {
-	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		switch {
-		case d.IsDir() && rel == "site":
-			return filepath.SkipDir
-		case d.IsDir():
-			return os.MkdirAll(filepath.Join(to, rel), 0o700)
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, rel), b, 0o600)
-	})
 }
 
 // workspaces writes a go.work beside each go.mod, for modules beside a go.work are not built
