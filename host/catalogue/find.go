@@ -159,15 +159,15 @@ func (s *Store) Get(tenant string, id skill.ID, name string) (*manifest.Skill, e
 		return nil, notFound(id)
 	}
 	v, may := r.choose(tenant, name)
-	if v == nil {
-		if err := r.coming(tenant, name); err != nil {
-			return nil, err
-		}
+	switch {
+	case v == nil:
 		var names []string
 		for _, v := range r.shown(tenant) {
 			names = append(names, v.version)
 		}
 		return nil, noVersion(id, names)
+	case v.absent:
+		return nil, onItsWay(v, id)
 	}
 	return s.skill(r, v, may)
 }

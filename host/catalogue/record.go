@@ -133,55 +133,51 @@ func (r *record) clone() *record {
 	return &c
 }
 
-// shown returns the versions of a skill that a caller of a tenant finds: its own, and
-// those of others that are approved.
-func (r *record) shown(tenant string) (list []*version) {
+// visible returns the versions of a skill that a caller of a tenant may know of: its own,
+// and those of others that are approved. Some may be on their way to this host.
+func (r *record) visible(tenant string) (list []*version) {
 	for _, v := range r.live() {
-		if !v.absent && (r.key.tenant == tenant || v.approved != nil) {
+		if r.key.tenant == tenant || v.approved != nil {
 			list = append(list, v)
 		}
 	}
 	return list
 }
 
-// choose returns the version that a name means to a caller, and whether it may be
-// called where the name is "".
+// shown returns the visible versions whose files this host has.
+func (r *record) shown(tenant string) []*version {
+	return slices.DeleteFunc(r.visible(tenant), func(v *version) bool { return v.absent })
+}
+
+// choose returns the visible version that a name means to a caller, and whether it may be
+// called where the name is "". A version that is on its way is chosen too: in its place
+// another one would run, or its skill would seem disabled.
 func (r *record) choose(tenant, name string) (v *version, may bool) {
-	shown := r.shown(tenant)
+	visible := r.visible(tenant)
 	if name != "" {
-		for _, v := range shown {
+		for _, v := range visible {
 			if v.version == name {
 				return v, true
 			}
 		}
 		return nil, false
 	}
-	for _, v := range shown {
+	for _, v := range visible {
 		if v.version == r.current {
 			return v, true
 		}
 	}
 	if r.key.tenant != tenant { // the current one is not approved: the newest that is
-		for _, v := range slices.Backward(shown) {
+		for _, v := range slices.Backward(visible) {
 			if v.enabled {
 				return v, true
 			}
 		}
 	}
-	if len(shown) == 0 {
+	if len(visible) == 0 {
 		return nil, false
 	}
-	return shown[len(shown)-1], false
-}
-
-// coming says that a version is on its way to this host; nil where it is not.
-func (r *record) coming(tenant, name string) error {
-	for _, v := range r.live() {
-		if v.absent && (r.key.tenant == tenant || v.approved != nil) && (name == "" || name == v.version) {
-			return onItsWay(v, r.key.id)
-		}
-	}
-	return nil
+	return visible[len(visible)-1], false
 }
 
 func onItsWay(v *version, id skill.ID) error {

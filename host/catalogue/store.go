@@ -320,7 +320,7 @@ func (s *Store) index(changed string) {
 	shared := s.shares(changed)
 	clear(s.approved)
 	for k, r := range s.skills {
-		if slices.ContainsFunc(r.live(), func(v *version) bool { return v.approved != nil && !v.absent }) {
+		if slices.ContainsFunc(r.live(), func(v *version) bool { return v.approved != nil }) {
 			s.approved[k.id] = k.tenant
 		}
 	}
