@@ -130,7 +130,9 @@ func (a *cli) changePackages(ctx context.Context, f *packagesFlags, args []strin
 			}
 		}
 	}
-	stop := a.after(time.Second, "openskill: downloading packages")
+	closed := a.compileModules(f.settings, o)
+	defer closed()
+	stop := a.after(time.Second, "openskill: downloading packages, and compiling those of Python")
 	c, err := change(store, ctx, args[0], asked, o)
 	stop()
 	if err != nil {
@@ -458,6 +460,8 @@ without NAME all. No index is needed.`,
 		if err != nil {
 			return err
 		}
+		closed := a.compileModules(flags, o)
+		defer closed()
 		c, err := packages.New(s.StateDir).Remove(cmd.Context(), args[0], gone, o)
 		if err != nil {
 			return packagesFailed(err)

@@ -74,6 +74,7 @@ func TestPackagesOfSkills(t *testing.T) {
 	folder := skillWith(t, "greet", map[string]string{
 		"requirements.txt": "# what it needs\ngreetings>=1  # all of it\npyyaml\n",
 		"scripts/greet.py": "import greetings, yaml, subprocess, sys\nprint(greetings.hello)\n" +
+			"import importlib.util as u\nwith open(greetings.__spec__.cached, 'rb') as f: head = f.read(8)\nprint(head[:4] == u.MAGIC_NUMBER, head[4])\n" +
 			"print(subprocess.run([sys.executable, '-c', 'import words; print(words.hello.upper())'], capture_output=True, text=True).stdout, end='')\n",
 	})
 	run := func(code int, args ...string) string {
@@ -95,7 +96,7 @@ func TestPackagesOfSkills(t *testing.T) {
 	script := []string{"script", "--state", state, "--timeout", "60s", folder, "greet.py"} // on a busy machine
 	contains(run(1, script...), "ModuleNotFoundError")
 	contains(run(0, "packages", "add", "--state", state, folder, "--from", wheels), "+ python:greetings 1.0\n", "+ python:words 2.0\n", "+ python:pyyaml 6.0.3 (of the runtime)", "3 packages")
-	if out := run(0, script...); out != "good day\nGOOD DAY\n" {
+	if out := run(0, script...); out != "good day\nTrue 1\nGOOD DAY\n" { // compiled by the interpreter that imports it
 		t.Errorf("got %q", out)
 	}
 	contains(run(0, "packages", "list", "--state", state, folder), "python:words", "sha256:")

@@ -29,6 +29,10 @@ type Options struct {
 	MinAge time.Duration
 	// Allowed are the names that may be added, as in python:requests; nil: all.
 	Allowed func(e Ecosystem, name string) bool
+	// Compile compiles modules of Python, which have these paths in the sandbox, by the
+	// interpreter that imports them, whose files have tag in their names. Where it breaks at
+	// a module it gives those before. nil: they are kept as source alone.
+	Compile func(ctx context.Context, paths []string, texts [][]byte) (tag string, files [][]byte, err error)
 
 	now func() time.Time // nil: the clock
 }
@@ -204,6 +208,9 @@ func (s *Store) make(ctx context.Context, work string, l *Lock, all []downloaded
 	}
 	if l.Files, l.Bytes = m.files, m.bytes; m.files == 0 {
 		return nil
+	}
+	if err := m.compile(ctx, o); err != nil {
+		return err
 	}
 	if l.Set, err = manifest.Digest(m.dir); err != nil {
 		return err

@@ -142,8 +142,8 @@ func (m *setMaker) placeWheel(p *Package, file string, left leftOut) (string, er
 	case ext == ".pth" && !strings.Contains(file, "/"), base == "sitecustomize.py" && base == file, base == "usercustomize.py" && base == file:
 		left["start files"]++
 		return "", nil
-	case ext == ".pyc":
-		left["compiled files"]++
+	case ext == ".pyc", strings.Contains("/"+strings.ToLower(file)+"/", "/"+compiledFolder+"/"):
+		left["compiled files"]++ // what they do need not be what the sources say
 		return "", nil
 	}
 	if module, _, _ := strings.Cut(file, "/"); m.library[strings.TrimSuffix(module, ".py")] {

@@ -120,31 +120,45 @@ func (a *Analyzer) Ask(ctx context.Context, tenant string, source []byte, q Ques
 			Message: fmt.Sprintf("the program is too large: %d bytes, the limit is %d", len(source), MaxSource),
 		}
 	}
-	folder, err := a.prepare()
-	if err != nil {
-		return nil, &skill.Error{Op: "pyast.Analyze", Code: skill.Internal, Err: err}
-	}
 	question, err := json.Marshal(q)
 	if err != nil {
 		return nil, &skill.Error{Op: "pyast.Analyze", Code: skill.Internal, Err: err}
 	}
-	call := &skill.Call{
-		SkillID: "pyast", TraceID: "pyast", ExecutionID: fmt.Sprintf("pyast-%d", a.count.Add(1)), Tenant: tenant,
-		Folder: folder, Entry: entry, Digest: Digest(), Trust: skill.Builtin, Stdin: slices.Concat(question, []byte("\n"), source), Limits: limits,
-	}
-	spec := call.Spec()
-	spec.Wait, spec.NoWait = !q.NoWait, q.NoWait // its compilation is not in the time of the run
-	if call.Plan, err = a.o.Runner.Prepare(ctx, spec); err != nil {
+	call, err := a.call(tenant, entry, slices.Concat(question, []byte("\n"), source), limits)
+	if err != nil {
 		return nil, err
 	}
-	if q.NoWait && call.Plan.Missing != nil {
-		return nil, call.Plan.Missing
-	}
-	reply, err := a.o.Runner.Run(ctx, call)
+	reply, err := a.run(ctx, call, q.NoWait)
 	if err != nil {
 		return nil, err
 	}
 	return read(reply)
+}
+
+// call is a run of a file of the program.
+func (a *Analyzer) call(tenant, entry string, stdin []byte, l skill.Limits) (*skill.Call, error) {
+	folder, err := a.prepare()
+	if err != nil {
+		return nil, &skill.Error{Op: "pyast.Analyze", Code: skill.Internal, Err: err}
+	}
+	return &skill.Call{
+		SkillID: "pyast", TraceID: "pyast", ExecutionID: fmt.Sprintf("pyast-%d", a.count.Add(1)), Tenant: tenant,
+		Folder: folder, Entry: entry, Digest: Digest(), Trust: skill.Builtin, Stdin: stdin, Limits: l,
+	}, nil
+}
+
+// run prepares and runs it; noWait: not where the runtime is still being compiled.
+func (a *Analyzer) run(ctx context.Context, call *skill.Call, noWait bool) (*skill.Reply, error) {
+	spec := call.Spec()
+	spec.Wait, spec.NoWait = !noWait, noWait // its compilation is not in the time of the run
+	var err error
+	if call.Plan, err = a.o.Runner.Prepare(ctx, spec); err != nil {
+		return nil, err
+	}
+	if noWait && call.Plan.Missing != nil {
+		return nil, call.Plan.Missing
+	}
+	return a.o.Runner.Run(ctx, call)
 }
 
 // read makes a module of what the program printed.

@@ -1,6 +1,7 @@
 package community
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,7 +11,9 @@ import (
 	"testing"
 
 	"openskill/host/packages"
+	"openskill/host/pysource"
 	"openskill/plugins/python/runtimes"
+	"openskill/sdk/skill"
 )
 
 // installed are the packages of a list, from the wheels and tarballs that make public-skills
@@ -38,16 +41,16 @@ func (s *sandbox) packagesOf(t *testing.T, k *kase) *installed {
 		s.packages[key] = in
 	}
 	s.mu.Unlock()
-	in.once.Do(func() { in.err = in.add(t, s.dir, names) })
+	in.once.Do(func() { in.err = in.add(t, s, names) })
 	if in.err != nil {
 		t.Fatal(in.err)
 	}
 	return in
 }
 
-func (in *installed) add(t *testing.T, dir string, names []string) error {
+func (in *installed) add(t *testing.T, s *sandbox, names []string) error {
 	t.Helper()
-	folder, err := os.MkdirTemp(dir, "skill-") //nolint:usetesting // other tests use it, too
+	folder, err := os.MkdirTemp(s.dir, "skill-") //nolint:usetesting // other tests use it, too
 	if err != nil {
 		return err
 	}
@@ -59,7 +62,17 @@ func (in *installed) add(t *testing.T, dir string, names []string) error {
 	if err != nil {
 		return err
 	}
-	o := &packages.Options{Python: "python3", PythonVersion: "3.15.0", From: from, Library: map[string]bool{}}
+	python := pysource.New(pysource.Options{Runner: s.runners[skill.WasmPython], Dir: s.dir})
+	o := &packages.Options{
+		Python: "python3", PythonVersion: "3.15.0", From: from, Library: map[string]bool{},
+		Compile: func(ctx context.Context, paths []string, texts [][]byte) (string, [][]byte, error) {
+			c, err := python.Compile(ctx, "test", paths, texts)
+			if err != nil {
+				return "", nil, err
+			}
+			return c.Tag, c.Files, nil
+		},
+	}
 	for _, m := range library {
 		o.Library[m] = true
 	}
@@ -74,7 +87,7 @@ func (in *installed) add(t *testing.T, dir string, names []string) error {
 		}
 		asked = append(asked, r)
 	}
-	store := packages.New(dir)
+	store := packages.New(s.dir)
 	c, err := store.Add(t.Context(), folder, asked, o)
 	if err != nil {
 		return err
