@@ -227,7 +227,7 @@ func (a *cli) runAgentScript(ctx context.Context, flags *settingsFlags, o *agent
 	case o.input != "":
 		r.Stdin = []byte(o.input)
 	}
-	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError))}) // nothing to wait for
+	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Brief: true}) // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}

@@ -46,7 +46,7 @@ func (a *cli) replay(ctx context.Context, flags *settingsFlags, id string, asJSO
 	if err != nil {
 		return err
 	}
-	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError))}) // nothing to wait for
+	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Brief: true}) // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}

@@ -77,7 +77,7 @@ func (a *cli) runSkill(ctx context.Context, flags *settingsFlags, o *runFlags, n
 	if err != nil {
 		return err
 	}
-	opts := &app.Options{Log: a.logger(level(s, slog.LevelError))}
+	opts := &app.Options{Log: a.logger(level(s, slog.LevelError)), Brief: true}
 	isFolder := strings.ContainsAny(name, `/\`) || name == "." || name == ".."
 	if isFolder {
 		opts.Roots = []string{name}

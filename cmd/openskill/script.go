@@ -89,7 +89,7 @@ func (a *cli) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 	if err != nil {
 		return err
 	}
-	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}, Scripts: granted}) // nothing to wait for
+	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}, Scripts: granted, Brief: true}) // nothing to wait for
 	if err != nil {
 		return hostFailed(err)
 	}

@@ -71,7 +71,7 @@ func (a *cli) allow(ctx context.Context, flags *settingsFlags, o *allowFlags, na
 	if err != nil {
 		return err
 	}
-	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}})
+	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, Brief: true})
 	if err != nil {
 		return hostFailed(err)
 	}

@@ -144,7 +144,7 @@ func (a *cli) withPython(flags *settingsFlags, use func(store *runtimes.Store, r
 	if err != nil {
 		return err
 	}
-	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{}})
+	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{}, Brief: true})
 	if err != nil {
 		return hostFailed(err)
 	}

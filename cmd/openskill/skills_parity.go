@@ -145,7 +145,7 @@ func verdictWords(v parity.Verdict) string {
 // alone, as openskill script does.
 func (a *cli) sandboxed(s *config.Settings) func(context.Context, string, skill.ScriptRequest) (*skill.Reply, error) {
 	return func(ctx context.Context, folder string, r skill.ScriptRequest) (*skill.Reply, error) {
-		h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}}) // nothing to wait for
+		h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{folder}, Brief: true}) // nothing to wait for
 		if err != nil {
 			return nil, err
 		}

@@ -60,6 +60,8 @@ type Options struct {
 	Trial *Trial
 
 	Spares int // worker processes that wait for the next tenant; 0: 1, negative: none
+	// Brief hosts are closed after the calls at hand: they prepare nothing for later ones.
+	Brief bool
 
 	tenants bool // calls are of several tenants, though nobody is asked who calls: in self-tests
 
@@ -73,6 +75,7 @@ type Host struct {
 	engine     *wasm.Engine // nil where calls run in workers
 	workers    *processes   // nil where calls run here
 	spares     int
+	brief      bool
 	roots      []manifest.Root
 	runners    *dispatch.Set
 	all        []skill.Runner
@@ -120,7 +123,7 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	h := &Host{settings: s, check: gate.New(chainChecks), lists: table.NewCache(mostKept), schemas: manifest.NewSchemas(), log: o.Log, packages: packages.New(s.StateDir), trial: o.Trial, spares: o.Spares, alone: (s.Auth == config.AuthNone || o.Mode != Serving) && !o.tenants}
+	h := &Host{settings: s, check: gate.New(chainChecks), lists: table.NewCache(mostKept), schemas: manifest.NewSchemas(), log: o.Log, packages: packages.New(s.StateDir), trial: o.Trial, spares: o.Spares, brief: o.Brief, alone: (s.Auth == config.AuthNone || o.Mode != Serving) && !o.tenants}
 	h.live.Store(s)
 	h.rates = api.NewRates(s.RateRequests, nil)
 	if h.log == nil {

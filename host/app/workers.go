@@ -247,7 +247,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	work = append(work, "--files", strconv.FormatUint(max(s.WorkerMemoryMB<<20, 2*caps.Memory), 10))
 	o := workers.Options{
 		Command: append(work, "--state", d.root), Dir: w.dir, Modules: w.modules,
-		Folders: h.readable(s, d), Key: keyOf(s.Workers, uploadsDir(h.settings.StateDir)), Max: s.WorkersMax, Alone: h.alone, Spares: h.spares,
+		Folders: h.readable(s, d), Key: keyOf(s.Workers, uploadsDir(h.settings.StateDir)), Max: s.WorkersMax, Alone: h.alone, Spares: h.spares, Brief: h.brief,
 		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+mostRecorded(s), 1<<31-1)), // bounded
 		FoldersOf: h.foldersOf(s, d), Outgoing: w.outgoing, Log: h.log, Trace: h.trace,
 	}

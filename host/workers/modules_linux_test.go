@@ -457,6 +457,40 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// TestBriefPools holds that a pool that ends after a call compiles no program that the call
+// may start and is not known to: it would not be ready before the pool ends.
+func TestBriefPools(t *testing.T) {
+	for _, brief := range []bool{false, true} {
+		t.Run(fmt.Sprint(brief), func(t *testing.T) {
+			m := modules(t, nil)
+			r := withModules(t, m, workers.Options{Spares: -1, Brief: brief})
+			program := moduleOf("a program")
+			opened, open := make(chan struct{}), program.Open
+			program.Open = func() (io.ReadCloser, error) {
+				close(opened)
+				return open()
+			}
+			call := moduleCall("a", "a module")
+			call.Plan.Programs = []skill.Program{{Module: program}}
+			if got, err := r.Run(t.Context(), call); err != nil || string(got.Stdout) != "compiled" {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			if !brief {
+				<-opened
+				return
+			}
+			if err := errors.Join(r.Close(), m.Close()); err != nil {
+				t.Error(err)
+			}
+			select {
+			case <-opened:
+				t.Error("a program was compiled ahead")
+			default:
+			}
+		})
+	}
+}
+
 // TestTrimmed holds that what is kept has a bound.
 func TestTrimmed(t *testing.T) {
 	m := modules(t, func(o *workers.ModulesOptions) { o.Bytes = 200 })

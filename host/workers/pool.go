@@ -30,10 +30,12 @@ type Options struct {
 	// the tenant.
 	Key func(call *skill.Call) string
 
-	Max    int           // workers at once; 0: 32
-	Alone  bool          // all callers are one tenant, which may have all of them
-	Spares int           // workers that are ready for a key that comes; 0: 1, negative: none
-	Idle   time.Duration // how long a worker is kept without a call; 0: 5 minutes
+	Max    int  // workers at once; 0: 32
+	Alone  bool // all callers are one tenant, which may have all of them
+	Spares int  // workers that are ready for a key that comes; 0: 1, negative: none
+	// Brief pools end after the calls at hand: nothing is started or compiled for later ones.
+	Brief bool
+	Idle  time.Duration // how long a worker is kept without a call; 0: 5 minutes
 	// Preparing is how long a call waits for a worker that has its module; 0: skill.Preparing.
 	Preparing time.Duration
 	Calls     int    // calls after which a worker is replaced; 0: 10,000
@@ -93,7 +95,9 @@ func New(o Options) (*Pool, error) {
 	if o.Spares == 0 {
 		o.Spares = 1
 	}
-	o.Spares = max(o.Spares, 0)
+	if o.Spares < 0 || o.Brief {
+		o.Spares = 0
+	}
 	if o.Preparing <= 0 {
 		o.Preparing = skill.Preparing
 	}

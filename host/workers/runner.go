@@ -170,15 +170,17 @@ func (p *Pool) give(ctx context.Context, w *process, of *skill.Module, tenant st
 }
 
 // givePrograms shows a worker the programs that a call can start. It waits until they are
-// compiled where the script is known to start some; else those that are not begin to be, and
-// cannot be started until then.
+// compiled where the script is known to start some; else those that are not begin to be, unless
+// the pool is brief, and cannot be started until then.
 func (r *Runner) givePrograms(ctx context.Context, w *process, call *skill.Call) error {
 	m := r.p.o.Modules
 	starts := slices.Contains(call.Plan.Imports, "subprocess")
 	for i := range call.Plan.Programs {
 		of := &call.Plan.Programs[i].Module
 		if m != nil && !starts && !w.has(of) && !m.Has(of.Digest, of.Trusted) {
-			r.compileAhead(of)
+			if !r.p.o.Brief {
+				r.compileAhead(of)
+			}
 			continue
 		}
 		if err := r.p.give(ctx, w, of, ""); err != nil {
