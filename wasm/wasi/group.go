@@ -2,6 +2,7 @@ package wasi
 
 import (
 	"context"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -58,26 +59,29 @@ type Process struct {
 	parent *Process      // nil: the first, and of those whose parent has ended
 	std    [3]descriptor // as it begins; of others than the first
 
+	// A process but the first is a coroutine of the first one's goroutine: between two
+	// goroutines a turn would wait until a thread is woken, which takes longer than many a process.
+	resume func() // has it go on until it waits or ends
+	pause  func() // waits, on whichever goroutine the process has come to, until resume is called
+
 	// Guarded by Group.mu.
-	turn   chan struct{} // holds one while it may go on
-	ready  func() bool   // whether what it waits for has come; nil: it waits for nothing
-	until  int64         // when it goes on without that, by Group.now; 0: never
-	timed  bool          // it went on without that
-	signal uint8         // that it is to end with; 0: none
-	exit   *Exit         // nil: it lives
-	slices int           // of fuel since its turn began
-	size   int           // of Args and Env, in bytes
-	talk   int           // bytes of its requests and responses; see World.mayTalk
+	ready  func() bool // whether what it waits for has come; nil: it waits for nothing
+	until  int64       // when it goes on without that, by Group.now; 0: never
+	timed  bool        // it went on without that
+	signal uint8       // that it is to end with; 0: none
+	exit   *Exit       // nil: it lives
+	slices int         // of fuel since its turn began
+	size   int         // of Args and Env, in bytes
+	talk   int         // bytes of its requests and responses; see World.mayTalk
 }
 
 // Group is the processes of one run. One of them runs at a time, and gives the turn to the next
 // one where it waits for another process or a time, and after a while. Who is next follows from
 // what the guests did and were told alone, so that a run can be made again.
 type Group struct {
-	o    GroupOptions
-	ctx  context.Context //nolint:containedctx // of the processes, which outlive the call that started them
-	end  context.CancelFunc
-	done sync.WaitGroup // processes but the first
+	o   GroupOptions
+	ctx context.Context //nolint:containedctx // of the processes, which outlive the call that started them
+	end context.CancelFunc
 
 	in  *input
 	out [2]*output
@@ -103,8 +107,9 @@ type GroupOptions struct {
 
 // Started is how a process is run.
 type Started struct {
-	// Run runs it to its end, on a goroutine of its own, and returns soon after its context has
-	// ended. It is not called for a process that is ended before its first turn.
+	// Run runs it to its end, on a goroutine of its own while no other process runs, and returns
+	// soon after its context has ended. It is not called for a process that is ended before its
+	// first turn.
 	Run  func(ctx context.Context) Exit
 	Drop func() // called once, at its end
 }
@@ -113,14 +118,24 @@ type Started struct {
 func NewGroup(ctx context.Context, p *Process, o GroupOptions) *Group {
 	g := &Group{o: o, began: realNow(), order: []*Process{p}, started: 1}
 	g.ctx, g.end = context.WithCancel(ctx)
-	p.ID, p.group, p.turn = 1, g, make(chan struct{}, 1)
+	p.ID, p.group = 1, g
 	return g
 }
 
-// Close ends all processes but the first and waits until they are gone. It may be called twice.
+// Close ends all processes but the first, which calls it. It may be called twice.
 func (g *Group) Close() {
 	g.end()
-	g.done.Wait()
+	for {
+		g.mu.Lock()
+		i := slices.IndexFunc(g.order, func(p *Process) bool { return p.resume != nil })
+		if i < 0 {
+			g.mu.Unlock()
+			return
+		}
+		p := g.order[i]
+		g.mu.Unlock()
+		p.resume()
+	}
 }
 
 // Stop ends the run for all processes.
@@ -178,25 +193,23 @@ func (g *Group) start(p *Process) guestfs.Errno {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.started++
-	p.ID, p.group, p.turn = g.started, g, make(chan struct{}, 1)
+	p.ID, p.group = g.started, g
 	g.order = append(g.order, p)
 	if len(g.told) < maxRan {
 		g.told = append(g.told, Ran{ID: p.ID, Parent: p.parent.ID, Program: programName(p), Exit: Exit{Signal: sigkill}})
 	}
-	g.done.Add(1)
-	go func() {
-		defer g.done.Done()
+	next, _ := iter.Pull(func(yield func(struct{}) bool) {
+		p.pause = func() { yield(struct{}{}) }
 		exit := Exit{Signal: sigkill}
-		select {
-		case <-p.turn:
-			if p.signal == 0 {
-				exit = program.Run(g.ctx)
-			}
-		case <-g.ctx.Done():
+		defer func() {
+			program.Drop()
+			g.exited(p, exit)
+		}()
+		if p.signal == 0 && g.ctx.Err() == nil {
+			exit = program.Run(g.ctx)
 		}
-		program.Drop()
-		g.exited(p, exit)
-	}()
+	})
+	p.resume = func() { next() }
 	return 0
 }
 
@@ -205,7 +218,7 @@ func programName(p *Process) string {
 	return strings.ToValidUTF8(name[:min(len(name), maxProgram)], "")
 }
 
-// exited notes the end of a process, whose descriptors are closed, and gives the turn on.
+// exited notes the end of a process, whose descriptors are closed.
 func (g *Group) exited(p *Process, exit Exit) {
 	_ = release(p.std[:]) // of one that did not begin
 	g.mu.Lock()
@@ -238,9 +251,6 @@ func (g *Group) exited(p *Process, exit Exit) {
 		g.ended = append(g.ended, p)
 	}
 	g.mu.Unlock()
-	if next := g.next(g.ctx); next != nil {
-		next.turn <- struct{}{}
-	}
 }
 
 // next takes the process whose turn it is, and waits for the time that comes first where each
@@ -318,17 +328,14 @@ func (g *Group) wait(ctx context.Context, p *Process, ready func() bool, until i
 	g.mu.Lock()
 	p.ready, p.until = ready, until
 	g.mu.Unlock()
-	next := g.next(ctx)
-	if next == p {
+	if p.pause != nil {
+		if ctx.Err() == nil && g.ctx.Err() == nil {
+			p.pause()
+		}
 		return
 	}
-	if next != nil {
-		next.turn <- struct{}{}
-	}
-	select {
-	case <-p.turn:
-	case <-g.ctx.Done():
-	case <-ctx.Done():
+	for next := g.next(ctx); next != nil && next != p; next = g.next(ctx) {
+		next.resume()
 	}
 }
 
