@@ -10,24 +10,28 @@ import signal
 import sys
 import time
 
-encode, decode = json.JSONEncoder().encode, json.JSONDecoder().raw_decode
+# Requests are short: JSONEncoder and JSONDecoder would take longer than all the rest of one.
+quoted, decode = json.encoder.encode_basestring_ascii, json.JSONDecoder().scan_once
 open, read, write, close = os.open, os.read, os.write, os.close  # which scripts may replace
+environ = type(os.environ)
 children = {}  # of event loops: what to call with the exit code, by process
 
 
-def host(op, path=None, **more):
-    """Asks the host. What it refuses is the OSError that Linux has for it."""
-    more["op"] = op
-    request, parts = encode(more).encode(), []
+def host(op, fields="", path=None):
+    """Asks the host, with fields in JSON, each after a comma. What it refuses is the OSError that
+    Linux has for it."""
+    request, answer, size = f'{{"op":"{op}"{fields}}}'.encode(), b"", 4096
     file = open("/dev/process", os.O_RDWR)
     try:
         while request:
             request = request[write(file, request):]
-        while part := read(file, 65536):
-            parts.append(part)
+        while True:
+            answer += (part := read(file, size))
+            if len(part) < size:  # all of it is there from the beginning
+                break
     finally:
         close(file)
-    answer = decode(b"".join(parts).decode())[0]
+    answer = decode(answer.decode(), 0)[0]
     if "error" in answer:
         number = getattr(errno, answer["error"], errno.EIO)
         raise OSError(number, os.strerror(number), path) if path else OSError(number, os.strerror(number))
@@ -37,9 +41,19 @@ def host(op, path=None, **more):
 def start(args, env=None, folder=None, **streams):
     """Starts a program. Gives its process and this one's ends of its pipes."""
     args = [os.fsdecode(a) for a in args]
-    env = os.environ if env is None else env
-    entries = [f"{os.fsdecode(k)}={os.fsdecode(v)}" for k, v in env.items()]
-    return host("start", args[0], args=args, env=entries, dir=folder or os.getcwd(), **streams)
+    if env is None and type(os.environ) is environ:
+        entries = [(k + b"=" + v).decode("utf-8", "surrogateescape") for k, v in os.environ._data.items()]
+    else:
+        entries = [f"{os.fsdecode(k)}={os.fsdecode(v)}" for k, v in (os.environ if env is None else env).items()]
+    fields = [f',"args":[{",".join(map(quoted, args))}],"env":[{",".join(map(quoted, entries))}],"dir":{quoted(folder or os.getcwd())}']
+    for name, asked in streams.items():
+        fields.append(f',"{name}":{quoted(asked) if isinstance(asked, str) else int(asked)}')
+    return host("start", "".join(fields), args[0])
+
+
+def wait_for(pid, block):
+    """Asks how a process ended; it is 0 where that has not come yet."""
+    return host("wait", f',"pid":{pid},"block":{"true" if block else "false"}')
 
 
 def others():
@@ -57,7 +71,7 @@ def pipe():
 
 
 def kill(pid, signal, /):
-    host("kill", pid=host("self")["pid"] if pid == os.getpid() else pid, signal=int(signal))
+    host("kill", f',"pid":{host("self")["pid"] if pid == os.getpid() else int(pid)},"signal":{int(signal)}')
 
 
 def killpg(group, signal, /):
@@ -70,7 +84,7 @@ def status(ended):
 
 
 def waitpid(pid, options, /):
-    ended = host("wait", pid=max(pid, 0), block=not options & 1)
+    ended = wait_for(max(int(pid), 0), not options & 1)
     return ended["pid"], status(ended)
 
 
@@ -259,7 +273,7 @@ def programs(subprocess):
             left = {f.fileno(): f for f in files}
             while left:
                 # The last one can wait for itself.
-                ready = [s["fd"] for s in host("ready", read=list(left))["read"]] if len(left) > 1 else list(left)
+                ready = [s["fd"] for s in host("ready", f',"read":{list(left)}')["read"]] if len(left) > 1 else list(left)
                 for fd in ready:
                     if data := read(fd, 65536):
                         output[left[fd]].append(data)
@@ -279,7 +293,7 @@ def programs(subprocess):
         def _ended(self, block):
             """Whether it has ended; it has its exit code then."""
             try:
-                ended = host("wait", pid=self.pid, block=block)
+                ended = wait_for(self.pid, block)
             except ChildProcessError:
                 ended = {"pid": self.pid, "exit": 0}  # as where somebody else has waited for it
             except OSError:
@@ -365,7 +379,7 @@ def ended():
     some = False
     for pid in list(children):
         try:
-            told = host("wait", pid=pid, block=False)
+            told = wait_for(pid, False)
         except OSError:
             told = {"pid": pid, "exit": 255}  # somebody else has waited for it
         if told["pid"]:
@@ -400,9 +414,10 @@ def select(selector, plain, timeout):
                     read.append(key.fd)
                 if key.events & 2:
                     write.append(key.fd)
-        more = {} if left is None else {"ms": left * 1000}
-        if len(children) == 1:
-            more["child"] = next(iter(children))
+        ms = None if left is None else left * 1000
+        more = f',"child":{next(iter(children))}' if len(children) == 1 else ""
         if len(children) > 1 or sockets:
-            more["ms"] = min(more.get("ms", 10), 10)
-        host("ready", read=read, write=write, **more)
+            ms = 10 if ms is None else min(ms, 10)
+        if ms is not None:
+            more += f',"ms":{ms}'
+        host("ready", f',"read":{read},"write":{write}{more}')
