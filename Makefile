@@ -136,6 +136,9 @@ promcheck:
 	@cd scripts/promcheck && $(GO) test ./...
 
 # A go.work and -modfile exclude each other: the tool is built without, and runs with it.
+# Built as make test builds: what both read of packages is then compiled once.
+lint: export CGO_ENABLED = 0
+lint: export GOFLAGS += -trimpath
 lint: engine
 	@GO="$(GO)" scripts/templ-check.sh
 	@lint="$$(GOWORK=off $(GO) tool -n -modfile=tools/go.mod golangci-lint)" && \
