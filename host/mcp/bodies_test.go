@@ -125,6 +125,9 @@ func ask(t *testing.T, cs *mcp.ClientSession, want map[string]string) {
 // The SDK encodes results when the request has left its place: each of 32 requests at once took
 // 100 MB and a third of a second of a processor.
 func TestTheSDKGetsNothingLarge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large answers, which the race detector is slow at")
+	}
 	d, agents, want := large(t)
 	of := func(t *testing.T) (*Server, string, *measured) {
 		web, s := listen(t, Options{Door: d, Catalogue: d, AgentSkills: agents})
@@ -201,6 +204,9 @@ func (n *nowhere) Write(p []byte) (int, error) {
 
 // A result of 16 MB took 200 MB for as long as the client read it.
 func TestLargeResultsAreNotCopied(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large answers, which the race detector is slow at")
+	}
 	const size = 16 << 20
 	d := newDoor()
 	data := []byte(`{"text":"` + strings.Repeat("x", size) + `"}`)

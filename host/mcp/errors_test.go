@@ -55,6 +55,9 @@ var wrongMessages = []struct {
 // TestErrorsAreThoseOfTheSpecification holds the table above on every transport and revision. An
 // error is JSON, is of the schema of its revision, and has the id of what it answers.
 func TestErrorsAreThoseOfTheSpecification(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one request at a time, held against schemas")
+	}
 	agents, _ := folders(t, converter())
 	web, s := listen(t, Options{AgentSkills: agents})
 	for _, revision := range served {

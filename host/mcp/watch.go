@@ -69,31 +69,38 @@ func (s *Server) Refresh(ctx context.Context) {
 func (c *caller) look(ctx context.Context) {
 	c.looking.Lock()
 	defer c.looking.Unlock()
-	at := c.revision(ctx) // before it is read
-	if at != nil && at == c.at && c.seen != nil {
-		return
-	}
-	now, err := c.sight(ctx, at)
-	if err != nil {
-		return // whoever asks for the list is told
-	}
-	before := c.seen
-	c.seen, c.at = now, at
-	if before == nil {
-		return
-	}
+	tools, skills := c.changed(ctx)
 	// The SDK tells of what is registered with it, and of nothing else; what is
 	// registered here is never listed, and gone at once.
-	if now.tools != before.tools {
+	if tools {
 		c.server.AddTool(&mcp.Tool{Name: "changed", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
 		c.server.RemoveTools("changed")
 	}
-	if now.skills != before.skills {
+	if skills {
 		c.server.AddPrompt(&mcp.Prompt{Name: "changed"}, nil)
 		c.server.RemovePrompts("changed")
 		c.server.AddResource(&mcp.Resource{Name: "changed", URI: "skill://changed"}, nil)
 		c.server.RemoveResources("skill://changed")
 	}
+}
+
+// changed reports whether the tools or the skills that the caller sees are others than at the
+// last time. c.looking is held.
+func (c *caller) changed(ctx context.Context) (tools, skills bool) {
+	at := c.revision(ctx) // before it is read
+	if at != nil && at == c.at && c.seen != nil {
+		return false, false
+	}
+	now, err := c.sight(ctx, at)
+	if err != nil {
+		return false, false // whoever asks for the list is told
+	}
+	before := c.seen
+	c.seen, c.at = now, at
+	if before == nil {
+		return false, false
+	}
+	return now.tools != before.tools, now.skills != before.skills
 }
 
 func (c *caller) sight(ctx context.Context, at any) (*sight, error) {
