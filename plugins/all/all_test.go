@@ -1,6 +1,7 @@
 package all
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 
 func runners(t *testing.T, o Options) []skill.Runner {
 	t.Helper()
-	e, err := wasm.Open(nil)
+	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(sdkState(t), "cache", "wasm")}) // where QuickJS is compiled
 	if err != nil {
 		t.Fatal(err)
 	}
