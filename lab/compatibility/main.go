@@ -51,7 +51,7 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
-	kept, err := keep(os.Args[2:])
+	kept, err := keep(os.Args[1], os.Args[2:])
 	if err != nil {
 		fail(err)
 	}
@@ -117,7 +117,7 @@ func fetched(state string) (all []collection, err error) {
 		if r := runs[m[1]]; r != nil {
 			c.Natively = fmt.Sprintf("%d of %d", r.Natively, r.Cases)
 		}
-		if c.Summary, err = summary(folder); err != nil {
+		if c.Summary, err = summary(state, folder); err != nil {
 			return nil, err
 		}
 		all = append(all, c)
@@ -126,7 +126,7 @@ func fetched(state string) (all []collection, err error) {
 }
 
 // keep measures folders and gives them with those that were measured before.
-func keep(args []string) ([]collection, error) {
+func keep(state string, args []string) ([]collection, error) {
 	var kept []collection
 	text, err := os.ReadFile(measured)
 	if err == nil {
@@ -142,7 +142,7 @@ func keep(args []string) ([]collection, error) {
 		if c.Digest, err = digest(folder); err != nil {
 			return nil, err
 		}
-		if c.Summary, err = summary(folder); err != nil {
+		if c.Summary, err = summary(state, folder); err != nil {
 			return nil, err
 		}
 		c.Summary.Proposals = nil // they name strangers' servers
@@ -162,8 +162,8 @@ func keep(args []string) ([]collection, error) {
 	return kept, nil
 }
 
-func summary(folder string) (*preflight.Summary, error) {
-	cmd := exec.Command("../bin/openskill", "skills", "check", folder, "--summary", "--json")
+func summary(state, folder string) (*preflight.Summary, error) {
+	cmd := exec.Command("../bin/openskill", "skills", "check", folder, "--state", state, "--summary", "--json")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
