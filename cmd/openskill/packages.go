@@ -102,7 +102,7 @@ to their newest permitted versions, and lock them. It also repairs damaged packa
 }
 
 // changePackages adds or locks: args are a folder and names.
-func (a *cli) changePackages(ctx context.Context, f *packagesFlags, args []string, change func(*packages.Store, context.Context, string, []packages.Requirement, *packages.Options) (*packages.Change, error)) error {
+func (a *cli) changePackages(ctx context.Context, f *packagesFlags, args []string, change packagesChange) error {
 	s, err := a.load(f.settings)
 	if err != nil {
 		return err
@@ -111,13 +111,8 @@ func (a *cli) changePackages(ctx context.Context, f *packagesFlags, args []strin
 	if err != nil {
 		return err
 	}
-	o, err := f.options(s.StateDir, s.Python)
-	if err != nil {
-		return err
-	}
-	store := packages.New(s.StateDir)
 	if len(asked) == 0 {
-		l, err := store.Of(args[0])
+		l, err := packages.New(s.StateDir).Of(args[0])
 		if err != nil {
 			return hostFailed(err)
 		}
@@ -130,10 +125,26 @@ func (a *cli) changePackages(ctx context.Context, f *packagesFlags, args []strin
 			}
 		}
 	}
+	return a.changeAsked(ctx, f, args[0], asked, change)
+}
+
+// packagesChange is [packages.Store.Add] or Relock.
+type packagesChange func(*packages.Store, context.Context, string, []packages.Requirement, *packages.Options) (*packages.Change, error)
+
+// changeAsked has the packages of a folder changed, and prints what came of it.
+func (a *cli) changeAsked(ctx context.Context, f *packagesFlags, folder string, asked []packages.Requirement, change packagesChange) error {
+	s, err := a.load(f.settings)
+	if err != nil {
+		return err
+	}
+	o, err := f.options(s.StateDir, s.Python)
+	if err != nil {
+		return err
+	}
 	closed := a.compileModules(f.settings, o)
 	defer closed()
 	stop := a.after(time.Second, "openskill: downloading packages, and compiling those of Python")
-	c, err := change(store, ctx, args[0], asked, o)
+	c, err := change(packages.New(s.StateDir), ctx, folder, asked, o)
 	stop()
 	if err != nil {
 		return packagesFailed(err)

@@ -126,7 +126,32 @@ func TestPackagesOfSkills(t *testing.T) {
 	plain := skillWith(t, "plain", map[string]string{"scripts/a.py": "import json, yaml, requests\ntry:\n    import torch\nexcept ImportError:\n    pass\nprint(requests.x)\n"})
 	contains(run(0, "packages", "add", "--state", state, plain, "--from", wheels), "plain declares no packages; its scripts import python:requests\n", "scripts/a.py:3: python:torch needs native code", "+ python:requests 9.0", "1 packages")
 	contains(run(0, "packages", "remove", "--state", state, plain), "- python:requests 9.0")
+	// Allowing shows packages that are missing, and adds those alone where it is told to.
+	t.Setenv("PIP_NO_INDEX", "1")
+	t.Setenv("PIP_FIND_LINKS", wheels)
+	wheelFile(t, wheels, "requests", "8.0", "", map[string]string{"requests.py": "x = 0\n"})
+	for name, text := range map[string]string{"requirements.txt": "words\nrequests<9\n", "scripts/b.py": "import urllib.request as r\nr.urlopen('https://www.iana.org/x')\n"} {
+		if err := os.WriteFile(filepath.Join(plain, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allowing := []string{"skills", "allow", "plain", "--state", state, "--agent-skills", filepath.Dir(plain)}
+	contains(run(2, append(allowing, "--revoke", "--packages")...), "no other flags")
+	contains(run(2, append(allowing, "--json", "--packages")...), "does not go with --json")
+	contains(run(0, append(allowing, "--json")...), `"packages":[{"name":"python:requests"`)
+	contains(run(1, append(allowing, "--packages", "--digest", "sha256:"+strings.Repeat("0", 64))...), "digest mismatch")
+	contains(run(0, append(allowing, "--yes")...), "not added", "python:requests is not added; if the scripts need it: openskill skills allow plain --packages\n")
+	added := run(0, append(allowing, "--packages")...)
+	contains(added, "+ python:requests 8.0\n", "1 packages, ")
+	if strings.Contains(added, "torch") || strings.Contains(added, "words") || strings.Contains(added, " ALLOWED") {
+		t.Errorf("more is added or allowed than was shown: %s", added)
+	}
+	if out := run(0, append(allowing, "--yes", "--packages")...); strings.Contains(out, "not added") {
+		t.Errorf("it was added: %s", out)
+	}
+	contains(run(0, "script", "--state", state, "--timeout", "60s", plain, "a.py"), "0\n")
 	none := skillWith(t, "none", map[string]string{"scripts/a.py": "import json\n"})
 	contains(run(0, "packages", "add", "--state", state, none, "--from", wheels), "none declares and imports no packages")
+	contains(run(0, "packages", "remove", "--state", state, plain), "- python:requests 8.0")
 	contains(run(0, "packages", "list", "--state", state), "no skill has packages")
 }

@@ -15,6 +15,7 @@ import (
 
 	"openskill/host/app"
 	"openskill/host/dispatch/allow"
+	"openskill/host/packages"
 	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )
@@ -25,6 +26,7 @@ type allowFlags struct {
 	variables   variables
 	digest      string
 	yes, revoke bool
+	packages    bool
 	asJSON      bool
 }
 
@@ -38,6 +40,9 @@ for, as openskill skills check finds them, or others. Without --http and --env, 
 shows what is proposed and what has changed, and asks; --yes agrees. Agreeing allows the
 proposed requests, and what was allowed before. Variables are never allowed unnamed.
 
+With --packages, the packages that the scripts import and do not have are added, as by
+openskill packages add, which has more flags; without --yes, nothing else is allowed then.
+
 What is allowed is for the current files. When they change, the scripts do not run until
 you allow them again, or revoke. --http and --env add to what these files are allowed.
 
@@ -46,6 +51,7 @@ with the value. HOST is a name (https), *.example.com, or an address such as
 http://127.0.0.1:8080. Without --for, scripts see the value. Values are stored encrypted.`,
 		Example: `  openskill skills allow weather
   openskill skills allow weather --http https://api.example.com,GET --env API_KEY --for api.example.com
+  openskill skills allow weather --packages --yes
   openskill skills allow weather --revoke`,
 		Args: takes(1, 1),
 	}
@@ -56,6 +62,7 @@ http://127.0.0.1:8080. Without --for, scripts see the value. Values are stored e
 	f.Var(cliflag.Text(&o.digest, "DIGEST"), "digest", "expected digest of the folder, as this command prints it")
 	f.BoolVar(&o.yes, "yes", false, "agree to the proposal")
 	f.BoolVar(&o.revoke, "revoke", false, "revoke what is allowed")
+	f.BoolVar(&o.packages, "packages", false, "add the packages shown as not added")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object; without --yes, --http and --env nothing is changed")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if _, err := skill.ParseID(args[0]); err != nil {
@@ -78,8 +85,11 @@ func (a *cli) allow(ctx context.Context, flags *settingsFlags, o *allowFlags, na
 	defer h.Close()
 	w := allow.Wish{Digest: o.digest, HTTP: o.http, Env: o.variables.list}
 	named := len(w.HTTP) > 0 || len(w.Env) > 0
+	if o.packages && o.asJSON {
+		return usage("--packages does not go with --json: use openskill packages add FOLDER --json")
+	}
 	if o.revoke {
-		if named || o.yes {
+		if named || o.yes || o.packages {
 			return usage("--revoke takes no other flags")
 		}
 		if err := h.Allowing().Revoke(ctx, skill.Local(), name); err != nil {
@@ -96,7 +106,7 @@ func (a *cli) allow(ctx context.Context, flags *settingsFlags, o *allowFlags, na
 			return err
 		}
 	}
-	if !named && !o.yes {
+	if !named && !o.yes && !o.packages {
 		if o.asJSON {
 			return a.printJSON(r)
 		}
@@ -108,6 +118,17 @@ func (a *cli) allow(ctx context.Context, flags *settingsFlags, o *allowFlags, na
 	if o.digest != "" {
 		w.Digest = o.digest
 	}
+	if o.packages {
+		if _, err := w.Grant(r); skill.CodeOf(err) == skill.Conflict { // before anything is added
+			return allowFailed(err)
+		}
+		if err := a.addShown(ctx, flags, r); err != nil {
+			return err
+		}
+		if !named && (!o.yes || len(r.HTTP) == 0 && r.Grant == nil) {
+			return nil
+		}
+	}
 	if r, err = h.Allowing().Allow(ctx, skill.Local(), name, w); err != nil {
 		return allowFailed(err)
 	}
@@ -115,6 +136,31 @@ func (a *cli) allow(ctx context.Context, flags *settingsFlags, o *allowFlags, na
 		return a.printJSON(r)
 	}
 	return a.allowed(r)
+}
+
+// addShown adds the packages that a review has shown, and no others: in the versions that the
+// folder declares, if it does.
+func (a *cli) addShown(ctx context.Context, flags *settingsFlags, r *allow.Review) error {
+	declared, err := askedPackages(r.Folder, nil)
+	if err != nil {
+		return err
+	}
+	var asked []packages.Requirement
+	for _, ask := range r.Packages {
+		p, err := packages.ParseRequirement(ask.Name, "")
+		if err != nil {
+			return failed(skill.InvalidArgument, "%s:%d: %s", ask.File, ask.Line, err)
+		}
+		p.From = ask.File
+		if i := slices.IndexFunc(declared, func(d packages.Requirement) bool { return d.Ecosystem == p.Ecosystem && d.Name == p.Name }); i >= 0 {
+			p = declared[i]
+		}
+		asked = append(asked, p)
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	return a.changeAsked(ctx, &packagesFlags{settings: flags}, r.Folder, asked, (*packages.Store).Add)
 }
 
 // agrees asks the person at the terminal.
@@ -149,8 +195,11 @@ func (a *cli) review(r *allow.Review) error {
 		has := r.Grant != nil && slices.ContainsFunc(r.Grant.Env, func(v allow.Variable) bool { return v.Name == ask.Name })
 		t.row(skill.CleanText(ask.Name, 128), where(&ask), askState(r, has, ask.New))
 	}
-	if len(r.HTTP)+len(r.Env) == 0 {
-		if err := a.print("its scripts ask for no requests or variables that are known\n"); err != nil {
+	for _, ask := range r.Packages {
+		t.row(skill.CleanText(ask.Name, 200), where(&ask), "not added")
+	}
+	if len(r.HTTP)+len(r.Env)+len(r.Packages) == 0 {
+		if err := a.print("its scripts ask for no requests, variables or packages that are known\n"); err != nil {
 			return err
 		}
 	} else if err := a.print("%s\n", t); err != nil {
@@ -210,6 +259,9 @@ func (a *cli) allowed(r *allow.Review) error {
 	}
 	if err := a.print("%s\n", t); err != nil {
 		return err
+	}
+	for _, ask := range r.Packages {
+		a.say("openskill: %s is not added; if the scripts need it: openskill skills allow %s --packages", skill.CleanText(ask.Name, 200), r.Skill)
 	}
 	for _, ask := range r.Unasked() {
 		a.say("openskill: %s is not allowed; if the scripts need it: openskill skills allow %s --env %s --for HOST", skill.CleanText(ask.Name, 128), r.Skill, skill.CleanText(ask.Name, 128))

@@ -93,9 +93,9 @@ code is 1 if a script cannot run.`,
 			g.SetLimit(runtime.GOMAXPROCS(0))
 			for i, folder := range folders {
 				g.Go(func() error {
-					own, names, err := withPackages(o, given, folder)
+					own, names, err := app.WithPackages(o, given, folder)
 					if err != nil {
-						return err
+						return hostFailed(err)
 					}
 					r, err := preflightFolder(ctx, folder, own)
 					all.Folders[i] = preflighted{folder, names, r}
@@ -164,23 +164,6 @@ func preflightOptions(store *runtimes.Store, runner skill.Runner, state string) 
 	}
 	o.Python, o.Tenant = pysource.New(pysource.Options{Runner: runner, Dir: app.AnalysisDir(state)}), skill.Local().Tenant
 	return o, nil
-}
-
-// withPackages has the packages that a folder was given count as there. It lists them, too.
-func withPackages(o *preflight.Options, store *packages.Store, folder string) (*preflight.Options, []string, error) {
-	given, err := store.Given(folder)
-	if err != nil {
-		return nil, nil, hostFailed(err)
-	}
-	own := *o
-	own.NPM = given.NPM
-	own.Modules = func(name string) (preflight.Home, bool) {
-		if given.Modules[name] {
-			return preflight.Home{Runtime: "slim"}, true
-		}
-		return o.Modules(name)
-	}
-	return &own, given.Lock.Names(), nil
 }
 
 func preflightFolder(ctx context.Context, folder string, o *preflight.Options) (*preflight.Report, error) {

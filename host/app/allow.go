@@ -46,7 +46,7 @@ func (a Allowing) Review(ctx context.Context, p skill.Principal, name string) (*
 	if err != nil {
 		return nil, err
 	}
-	c := allow.Current{Skill: f.Frontmatter().Name}
+	c := allow.Current{Skill: f.Frontmatter().Name, Folder: f.Path()}
 	if c.Digest, c.Files, err = manifest.DigestOfFiles(f.Path()); err != nil {
 		return nil, &skill.Error{Op: "host.Review", Code: skill.Conflict, Subject: name, Err: err, Message: skill.CleanText(fmt.Sprintf("the folder of %s cannot be allowed anything: %v", name, causeOf(err)), skill.MaxMessage)}
 	}
@@ -65,6 +65,11 @@ func (a Allowing) Review(ctx context.Context, p skill.Principal, name string) (*
 	}
 	for _, n := range report.Needs.Env {
 		c.Env = append(c.Env, allow.Ask{Name: n.Name, File: n.File, Line: n.Line, Given: slices.Contains(given.Env, n.Name)})
+	}
+	for _, n := range report.Needs.Packages {
+		if !n.Native { // which nobody can add
+			c.Packages = append(c.Packages, allow.Ask{Name: n.Ecosystem + ":" + n.Name, File: n.File, Line: n.Line})
+		}
 	}
 	g, err := a.host.grants.Get(ctx, c.Skill)
 	if err != nil {
@@ -134,7 +139,7 @@ func (a Allowing) Revoke(ctx context.Context, p skill.Principal, name string) er
 	return a.host.grants.Revoke(ctx, p, name)
 }
 
-// preflight looks at the scripts of a folder.
+// preflight looks at the scripts of a folder, which has the packages that it was given.
 func (h *Host) preflight(ctx context.Context, folder, tenant string) (*preflight.Report, error) {
 	o, err := PreflightOptions(runtimes.New(h.settings.StateDir))
 	if err != nil {
@@ -144,6 +149,9 @@ func (h *Host) preflight(ctx context.Context, folder, tenant string) (*preflight
 		return nil, err
 	}
 	o.Tenant = tenant
+	if o, _, err = WithPackages(o, h.packages, folder); err != nil {
+		return nil, err
+	}
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil, changed(err)

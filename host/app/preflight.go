@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"openskill/host/packages"
 	"openskill/host/pysource"
 	"openskill/host/pysource/preflight"
 	"openskill/plugins/all"
@@ -54,6 +55,23 @@ func PreflightOptions(store *runtimes.Store) (*preflight.Options, error) {
 		return nil, err
 	}
 	return &preflight.Options{Modules: homes, Node: javascript.HasNode(), Commands: among(all.Programs()), Builtins: among(shell.Builtins())}, nil
+}
+
+// WithPackages has the packages that a folder was given count as there. It lists them, too.
+func WithPackages(o *preflight.Options, store *packages.Store, folder string) (*preflight.Options, []string, error) {
+	given, err := store.Given(folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	own := *o
+	own.NPM = given.NPM
+	own.Modules = func(name string) (preflight.Home, bool) {
+		if given.Modules[name] {
+			return preflight.Home{Runtime: "slim"}, true
+		}
+		return o.Modules(name)
+	}
+	return &own, given.Lock.Names(), nil
 }
 
 // among reports whether a name is in a sorted list.

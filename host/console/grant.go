@@ -24,12 +24,13 @@ type grantVariable struct {
 
 // grantData is what the scripts of an Agent Skill ask for and are allowed.
 type grantData struct {
-	Skill  string     `json:"skill"`
-	Digest string     `json:"digest"`
-	State  string     `json:"state"`
-	HTTP   []grantAsk `json:"http"`
-	Env    []grantAsk `json:"env"`
-	Grant  *struct {
+	Skill    string     `json:"skill"`
+	Digest   string     `json:"digest"`
+	State    string     `json:"state"`
+	HTTP     []grantAsk `json:"http"`
+	Env      []grantAsk `json:"env"`
+	Packages []grantAsk `json:"packages"` // that are not added
+	Grant    *struct {
 		HTTP []string        `json:"http"`
 		Env  []grantVariable `json:"env"`
 		By   string          `json:"by"`

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-const grantOf = `{"skill":"asker","digest":"sha256:2","state":"changed","http":[{"name":"https://a.example GET,HEAD","file":"scripts/a.py","line":3,"new":true}],
+const grantOf = `{"skill":"asker","digest":"sha256:2","state":"changed","packages":[{"name":"python:requests","file":"scripts/a.py","line":1,"new":false}],"http":[{"name":"https://a.example GET,HEAD","file":"scripts/a.py","line":3,"new":true}],
 	"env":[{"name":"API_KEY","file":"scripts/a.py","line":4,"new":false}],
 	"grant":{"http":["https://b.example GET,HEAD"],"env":[{"name":"API_KEY","for":["https://a.example GET,HEAD,POST"],"placeholder":"x"}],"by":"ann"},
 	"changes":{"added":["scripts/new.py"],"changed":["scripts/a.py"],"removed":[],"gone":[]}}`
@@ -37,7 +37,7 @@ func TestGrantPage(t *testing.T) {
 	text := v.get(t, page).Body.String()
 	for _, want := range []string{
 		"https://a.example GET,HEAD", "scripts/a.py:3", "https://b.example GET,HEAD", "added: scripts/new.py", "changed: scripts/a.py", "ann", "allowed before",
-		`name="digest" value="sha256:2"`, `value="a.example"`, `name="keep" value="API_KEY"`, "Revoke everything",
+		"python:requests", "skills allow asker --packages", `name="digest" value="sha256:2"`, `value="a.example"`, `name="keep" value="API_KEY"`, "Revoke everything",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %s", want)

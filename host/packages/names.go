@@ -15,12 +15,15 @@ type Given struct {
 	NPM     map[string]bool // packages of npm that scripts find
 }
 
-// Given says what the scripts of a folder can import of its packages.
+// Given says what the scripts of a folder can import of its packages. The error is a *skill.Error.
 func (s *Store) Given(folder string) (*Given, error) {
 	g := &Given{Modules: map[string]bool{}, NPM: map[string]bool{}}
 	var err error
-	if g.Lock, err = s.Of(folder); err != nil || g.Lock == nil {
-		return g, err
+	if g.Lock, err = s.Of(folder); err != nil {
+		return nil, damaged(err)
+	}
+	if g.Lock == nil {
+		return g, nil
 	}
 	for i := range g.Lock.Packages {
 		if p := &g.Lock.Packages[i]; p.At != "" && strings.Count(p.At, "node_modules/") == 1 {
@@ -29,7 +32,7 @@ func (s *Store) Given(folder string) (*Given, error) {
 	}
 	entries, err := os.ReadDir(filepath.Join(s.set(g.Lock.Set), "python"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return nil, damaged(err)
 	}
 	for _, e := range entries {
 		if name, isFile := strings.CutSuffix(e.Name(), ".py"); isFile || e.IsDir() && !strings.Contains(name, ".") {

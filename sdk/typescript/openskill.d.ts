@@ -683,7 +683,7 @@ export type ResourceMetadata = {
 export type ScriptAsk = {
   file?: string;
   line?: number;
-  /** A rule, or the name of a variable. */
+  /** A rule, the name of a variable, or a package. */
   name: string;
   /** Not proposed when the grant was made. */
   new: boolean;
@@ -727,6 +727,8 @@ export type ScriptReview = {
   grant: ScriptGrant | null;
   /** Requests that the scripts ask for. */
   http: ScriptAsk[];
+  /** Packages that they import and do not have, as in python:requests. The operator adds them. */
+  packages: ScriptAsk[];
   skill: string;
   /** changed: other files were allowed, and scripts do not run. */
   state: "none" | "allowed" | "changed";

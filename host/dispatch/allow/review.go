@@ -39,7 +39,7 @@ func (d Digests) State(name, digest string) State {
 
 // Ask is one thing that scripts ask for, and where.
 type Ask struct {
-	Name string `json:"name"` // a rule, or a variable's name
+	Name string `json:"name"` // a rule, a variable's name, or a package as in python:requests
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 	New  bool   `json:"new"` // not proposed when the grant was made
@@ -51,9 +51,14 @@ type Ask struct {
 type Current struct {
 	Skill  string            `json:"skill"`
 	Digest string            `json:"digest"`
+	Folder string            `json:"-"` // where it is, on this host
 	HTTP   []Ask             `json:"http"`
 	Env    []Ask             `json:"env"`
 	Files  map[string]string `json:"-"` // digests by path
+
+	// Packages that the scripts import and do not have. They are no part of a grant: the
+	// operator adds them.
+	Packages []Ask `json:"packages"`
 }
 
 // Changes are the paths of files that differ from those that were allowed.
@@ -81,7 +86,7 @@ const maxShown = 100
 // Compare makes a review. g is nil where nothing is allowed.
 func Compare(c Current, g *Grant) *Review {
 	r := &Review{Current: c, State: Nothing, Grant: g}
-	r.HTTP, r.Env = append([]Ask{}, c.HTTP...), append([]Ask{}, c.Env...)
+	r.HTTP, r.Env, r.Packages = append([]Ask{}, c.HTTP...), append([]Ask{}, c.Env...), append([]Ask{}, c.Packages...)
 	if g == nil {
 		return r
 	}
