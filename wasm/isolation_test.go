@@ -66,7 +66,10 @@ func TestTenantsDoNotMeet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, o)
 			runs := 1000
-			if o != nil || testing.Short() {
+			switch {
+			case o != nil && testing.Short(): // the interpreter under the race detector
+				runs = 20
+			case o != nil || testing.Short():
 				runs = 100
 			}
 			tenants := []int64{11, 22}

@@ -149,6 +149,7 @@ func checkCancelled(t *testing.T, log string, hasPython bool) {
 // streams and over HTTP, in the newest revision of the protocol and in the last one
 // with a handshake.
 func TestOfficialMCPClient(t *testing.T) {
+	t.Parallel() // it waits for the client, most of the time
 	python := pythonClient(t)
 	client := func(t *testing.T, hasPython bool, log io.Writer, args ...string) {
 		t.Helper()
@@ -168,6 +169,7 @@ func TestOfficialMCPClient(t *testing.T) {
 		}
 	}
 	t.Run("stdio", func(t *testing.T) {
+		t.Parallel()
 		skills := mcpSkills(t)
 		state, hasPython := mcpState(t)
 		var log syncBuffer
@@ -175,6 +177,7 @@ func TestOfficialMCPClient(t *testing.T) {
 		checkCancelled(t, log.String(), hasPython)
 	})
 	t.Run("http", func(t *testing.T) {
+		t.Parallel()
 		skills := mcpSkills(t)
 		state, hasPython := mcpState(t)
 		var log syncBuffer
