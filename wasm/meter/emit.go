@@ -61,6 +61,10 @@ const (
 // charge takes c units, and calls the host when nothing is left.
 func (e *emitter) charge(c int64, test bool) {
 	e.load()
+	if c == 0 && test { // what was called may have charged without a test
+		e.ask()
+		return
+	}
 	e.i64(c)
 	e.op(opSub)
 	e.settle(test)
@@ -76,8 +80,14 @@ func (e *emitter) settle(test bool) {
 	e.opu(opTee, e.t)
 	e.store()
 	e.get(e.t)
+	e.ask()
+}
+
+// ask calls the host if the counter, which stands on the stack and is stored, is below zero.
+func (e *emitter) ask() {
 	e.i64(0)
 	e.op(opLtS, opIf, emptyBlock)
+	e.i64(0)
 	e.call(e.w.refuel)
 	e.op(opEnd)
 }
@@ -131,7 +141,7 @@ func (e *emitter) function(f *fn, c *binary.Code) binary.Code {
 	if f.tested {
 		e.op(byte(binary.OpReturn), opEnd)
 		e.i64(max(f.entry, 1))
-		e.call(e.w.refuelNeed)
+		e.call(e.w.refuel)
 		e.op(opBr, 0, opEnd, opUnreach)
 	}
 	e.op(opEnd)

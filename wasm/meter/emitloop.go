@@ -44,7 +44,7 @@ func (e *emitter) loop(h *node, in *binary.Instr) {
 func (e *emitter) closing(need int64) []byte {
 	b := []byte{opBr, 2, opEnd, byte(binary.OpI64Const)}
 	b = binary.AppendS64(b, need)
-	b = binary.AppendU32(append(b, byte(binary.OpCall)), e.w.refuelNeed)
+	b = binary.AppendU32(append(b, byte(binary.OpCall)), e.w.refuel)
 	return append(b, opBr, 0, opEnd, opUnreach, opEnd)
 }
 

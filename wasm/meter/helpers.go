@@ -54,13 +54,7 @@ func (w *rewriter) frame() {
 		return w.nimp + uint32(len(m.Funcs))
 	}
 	refuel := w.nimp // the import
-	w.refuel = add(tVoid, nil, func(e *emitter) {
-		e.load()
-		e.i64(0)
-		e.call(refuel)
-		e.store()
-	})
-	w.refuelNeed = add(tNeed, nil, func(e *emitter) {
+	w.refuel = add(tNeed, nil, func(e *emitter) {
 		e.load()
 		e.get(0)
 		e.call(refuel)
@@ -88,7 +82,7 @@ func (w *rewriter) frame() {
 			e.i32(refused)
 			e.op(opEq, opIf, emptyBlock)
 			e.i64(needMemory)
-			e.call(w.refuelNeed)
+			e.call(w.refuel)
 			e.op(opEnd)
 		}
 		e.load()
@@ -116,7 +110,7 @@ func (w *rewriter) frame() {
 				e.beyond(k, w.o.TableCap)
 				e.op(opIf, emptyBlock)
 				e.i64(needTable)
-				e.call(w.refuelNeed)
+				e.call(w.refuel)
 				e.op(opEnd)
 				e.entries()
 			} else if k < imported {

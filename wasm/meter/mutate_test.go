@@ -102,10 +102,17 @@ var damages = []damage{
 		return true
 	}, true},
 	{"a test is dropped", func(d *damaged, at int) bool {
-		if !d.is(at, binary.OpLocalGet, binary.OpI64Const, binary.OpI64LtS, binary.OpIf, binary.OpCall, binary.OpEnd) || d.ins[at+4].A != d.first {
+		if !d.is(at, binary.OpLocalGet, binary.OpI64Const, binary.OpI64LtS, binary.OpIf, binary.OpI64Const, binary.OpCall, binary.OpEnd) || d.ins[at+5].A != d.first {
 			return false
 		}
-		d.cut(at, at+6)
+		d.cut(at, at+7)
+		return true
+	}, true},
+	{"a test that fails asks for less", func(d *damaged, at int) bool {
+		if !d.is(at, binary.OpIf, binary.OpI64Const, binary.OpCall, binary.OpEnd) || d.ins[at+2].A != d.first {
+			return false
+		}
+		d.cut(at+1, at+2, amount(-1<<60)...)
 		return true
 	}, true},
 	{"a test asks for nothing", func(d *damaged, at int) bool {
@@ -116,7 +123,7 @@ var damages = []damage{
 		return true
 	}, true},
 	{"the slow path asks for less", func(d *damaged, at int) bool {
-		if !d.is(at, binary.OpI64Const, binary.OpCall, binary.OpBr) || d.ins[at+1].A != d.first+1 {
+		if !d.is(at, binary.OpI64Const, binary.OpCall, binary.OpBr) || d.ins[at+1].A != d.first {
 			return false
 		}
 		d.cut(at, at+1, amount(0)...)
@@ -155,17 +162,17 @@ var damages = []damage{
 		return true
 	}, true},
 	{"a helper is not called", func(d *damaged, at int) bool {
-		if !d.is(at, binary.OpCall) || d.ins[at].A < d.first+2 {
+		if !d.is(at, binary.OpCall) || d.ins[at].A < d.first+1 {
 			return false
 		}
 		d.cut(at, at+1)
 		return true
 	}, true},
 	{"another helper is called", func(d *damaged, at int) bool {
-		if !d.is(at, binary.OpCall) || d.ins[at].A < d.first+2 {
+		if !d.is(at, binary.OpCall) || d.ins[at].A < d.first+1 {
 			return false
 		}
-		other := d.first + 2
+		other := d.first + 1
 		if d.ins[at].A == other {
 			other++
 		}

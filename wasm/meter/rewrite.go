@@ -77,19 +77,18 @@ type Rewritten struct {
 }
 
 type rewriter struct {
-	m          *binary.Module // the input
-	out        *binary.Module
-	o          Options
-	fns        []*fn
-	nimp       uint32
-	fuel       uint32 // index of the counter of fuel among the globals
-	refuel     uint32 // helper () -> ()
-	refuelNeed uint32 // helper (need i64) -> ()
-	trace      [][]Step
-	canon      []uint32
-	nCanon     int
-	types      map[string]uint32 // types of the output, by their keys
-	helpers    struct {
+	m       *binary.Module // the input
+	out     *binary.Module
+	o       Options
+	fns     []*fn
+	nimp    uint32
+	fuel    uint32 // index of the counter of fuel among the globals
+	refuel  uint32 // helper (need i64) -> ()
+	trace   [][]Step
+	canon   []uint32
+	nCanon  int
+	types   map[string]uint32 // types of the output, by their keys
+	helpers struct {
 		entries, pages uint32            // (n i32) -> (n i32)
 		grow           map[uint32]uint32 // the same for table.grow, by table
 	}

@@ -88,25 +88,35 @@ func untest(rw *meter.Rewritten, fn int) {
 	body := rw.Module.Codes[fn].Body
 	list := read(body)
 	steps := append([]meter.Step(nil), rw.Proof.Steps[fn]...)
-	ops := []binary.Op{binary.OpLocalTee, binary.OpGlobalSet, binary.OpLocalGet, binary.OpI64Const, binary.OpI64LtS, binary.OpIf, binary.OpCall, binary.OpEnd}
-	var out []byte
-	for at := 0; at < len(list); at++ {
-		tests := at+len(ops) <= len(list)
-		for i := 0; tests && i < len(ops); i++ {
-			tests = list[at+i].Op == ops[i]
-		}
-		if !tests {
-			out = append(out, body[list[at].Pos:list[at].End]...)
-			continue
-		}
-		set, last := list[at+1], list[at+len(ops)-1]
-		out = append(out, body[set.Pos:set.End]...)
-		for i := range steps {
-			if rw.Proof.Steps[fn][i].Out >= last.End {
-				steps[i].Out -= last.End - list[at].Pos - (set.End - set.Pos)
+	asks := []binary.Op{binary.OpI64Const, binary.OpI64LtS, binary.OpIf, binary.OpI64Const, binary.OpCall, binary.OpEnd}
+	stores := append([]binary.Op{binary.OpLocalTee, binary.OpGlobalSet, binary.OpLocalGet}, asks...)
+	alone := append([]binary.Op{binary.OpGlobalGet}, asks...)
+	is := func(at int, ops []binary.Op) bool {
+		for i := range ops {
+			if at+i >= len(list) || list[at+i].Op != ops[i] {
+				return false
 			}
 		}
-		at += len(ops) - 1
+		return true
+	}
+	var out []byte
+	for at := 0; at < len(list); at++ {
+		begin, keep, n := list[at].Pos, body[list[at].Pos:list[at].End], 1
+		switch {
+		case is(at, alone):
+			keep, n = nil, len(alone)
+		case is(at, stores):
+			set := list[at+1]
+			keep, n = body[set.Pos:set.End], len(stores)
+		}
+		out = append(out, keep...)
+		at += n - 1
+		end := list[at].End
+		for i := range steps {
+			if rw.Proof.Steps[fn][i].Out >= end {
+				steps[i].Out -= end - begin - len(keep)
+			}
+		}
 	}
 	rw.Module.Codes[fn].Body, rw.Proof.Steps[fn] = out, steps
 }

@@ -68,7 +68,7 @@ func compute(t *testing.T, wasm []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tank := &meter.Tank{Budget: 1 << 50, Slice: 1000}
+	tank := &meter.Tank{Budget: 1 << 50, Slice: 1} // each test asks, with all that is in registers
 	passtest.Same(t, "metered", want,
 		passtest.Run(t, engines[1], passtest.Amended(t, rw.Module), m, &passtest.Counted{Tank: tank, Counter: meter.ExportFuel}))
 }

@@ -10,7 +10,6 @@ import (
 // order; one for each table follows.
 const (
 	helperRefuel = iota
-	helperNeed
 	helperEntries
 	helperPages
 	helperGrow
@@ -40,16 +39,15 @@ func (v *verifier) helpers() error {
 	ask := v.nimp
 	spend := func(l listing, local uint32) listing { // the rest of: fuel less what stands on the stack, tested
 		l = l.op(0x7d).index(0x22, local).index(0x24, v.fuel).index(0x20, local)
-		return l.constant(0x42, 0).op(0x53, 0x04, 0x40).index(0x10, v.first+helperRefuel).op(0x0b)
+		return l.constant(0x42, 0).op(0x53, 0x04, 0x40).constant(0x42, 0).index(0x10, v.first+helperRefuel).op(0x0b)
 	}
 	begin := func() listing { return listing{}.index(0x23, v.fuel) }
-	refuel := begin().constant(0x42, 0).index(0x10, ask).index(0x24, v.fuel).op(0x0b)
-	need := begin().index(0x20, 0).index(0x10, ask).index(0x24, v.fuel).op(0x0b)
+	refuel := begin().index(0x20, 0).index(0x10, ask).index(0x24, v.fuel).op(0x0b)
 	entries := spend(begin().index(0x20, 0).op(0xad), 1).index(0x20, 0)
 	pages := listing{}.index(0x20, 0).op(0x40, 0).index(0x21, 0)
 	if len(in.Memories) == 1 && !in.Memories[0].HasMax { // the host hears of growth beyond 4 GiB
 		pages = pages.index(0x20, 0).constant(0x41, -1).op(0x46, 0x04, 0x40)
-		pages = pages.constant(0x42, -1<<63+1).index(0x10, v.first+helperNeed).op(0x0b)
+		pages = pages.constant(0x42, -1<<63+1).index(0x10, v.first+helperRefuel).op(0x0b)
 	}
 	pages = pages.index(0x23, v.fuel).op(0x3f, 0).index(0x20, 0).op(0x6b, 0xad).constant(0x42, 13).op(0x86).
 		constant(0x42, 0).index(0x20, 0).constant(0x41, -1).op(0x47, 0x1b, 0x7d).constant(0x42, 256)
@@ -59,10 +57,7 @@ func (v *verifier) helpers() error {
 	}
 
 	i32, i64 := []binary.ValType{binary.I32}, []binary.ValType{binary.I64}
-	if err := v.helper(helperRefuel, nil, nil, refuel); err != nil {
-		return err
-	}
-	if err := v.helper(helperNeed, i64, nil, need); err != nil {
+	if err := v.helper(helperRefuel, i64, nil, refuel); err != nil {
 		return err
 	}
 	if err := v.helper(helperEntries, i32, i32, append(entries[:len(entries):len(entries)], 0x0b)); err != nil {
@@ -77,7 +72,7 @@ func (v *verifier) helpers() error {
 		}
 		want := listing{}
 		if limit, ok := v.tableCap(k, imported); ok {
-			want = beyond(want, limit).op(0x04, 0x40).constant(0x42, -1<<63).index(0x10, v.first+helperNeed).op(0x0b)
+			want = beyond(want, limit).op(0x04, 0x40).constant(0x42, -1<<63).index(0x10, v.first+helperRefuel).op(0x0b)
 			want = append(want, entries...)
 		} else if k < imported {
 			want = append(want, entries...)

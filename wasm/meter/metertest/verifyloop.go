@@ -49,7 +49,7 @@ func (w *walker) slow(need int64) error {
 	}
 	w.st = w.opens[len(w.opens)-1].end // nothing falls out of the block
 	w.opens = w.opens[:len(w.opens)-1]
-	if err := w.pattern([2]int64{kons, need}, [2]int64{cl, int64(w.v.first + helperNeed)}); err != nil {
+	if err := w.pattern([2]int64{kons, need}, [2]int64{cl, int64(w.v.first + helperRefuel)}); err != nil {
 		return err
 	}
 	w.tested()

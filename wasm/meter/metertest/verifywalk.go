@@ -343,6 +343,11 @@ func (w *walker) charge() error {
 	if err != nil {
 		return err
 	}
+	if c == 0 && w.bok && w.b.Op == binary.OpI64LtS { // nothing to pay: a test alone
+		err := w.pattern(w.asks()...)
+		w.tested()
+		return err
+	}
 	if err := w.pattern([2]int64{sub}); err != nil {
 		return err
 	}
@@ -364,10 +369,14 @@ func (w *walker) settle() error {
 		return err
 	}
 	fuel := int64(w.v.fuel)
-	err = w.pattern([2]int64{lt, t}, [2]int64{gs, fuel}, [2]int64{lg, t}, [2]int64{kons, 0}, [2]int64{less},
-		[2]int64{int64(binary.OpIf), binary.BlockEmpty}, [2]int64{cl, int64(w.v.first + helperRefuel)}, [2]int64{fi})
+	err = w.pattern(append([][2]int64{{lt, t}, {gs, fuel}, {lg, t}, {kons, 0}}, w.asks()...)...)
 	w.tested()
 	return err
+}
+
+// asks is how a comparison with 0 goes on: the host is asked if the counter is below.
+func (w *walker) asks() [][2]int64 {
+	return [][2]int64{{less}, {int64(binary.OpIf), binary.BlockEmpty}, {kons, 0}, {cl, int64(w.v.first + helperRefuel)}, {fi}}
 }
 
 // tested notes that all paths to here passed a test.
