@@ -43,6 +43,13 @@ var forArm64 = []edit{
 	{wazevo + "isa_amd64.go", "/isa/amd64\"\n", "/isa/amd64\"\n\t\"" + wazero + "/" + wazevo + "backend/isa/arm64\"\n"},
 }
 
+// asOnArm64 are what the frontend of the edited compiler does for amd64 alone.
+var asOnArm64 = []edit{
+	{wazevo + "frontend/lower.go", "comparesWithMemory = runtime.GOARCH == \"amd64\"", "comparesWithMemory = runtime.GOARCH == \"arm64\""},
+	{wazevo + "frontend/lower.go", "addsInMemory       = runtime.GOARCH == \"amd64\"", "addsInMemory       = runtime.GOARCH == \"arm64\""},
+	{wazevo + "frontend/refuel.go", "keepsRegisters = runtime.GOARCH == \"amd64\"", "keepsRegisters = runtime.GOARCH == \"arm64\""},
+}
+
 // withFew are the edits that leave the allocator only so many registers of each kind to choose
 // from, the last ones, which no convention of calls uses, and have it take the worst of them.
 func withFew(few string) []edit {
@@ -80,6 +87,9 @@ func build(ctx context.Context, dir, arch, few string, asIs bool, program string
 	case "amd64":
 	case "arm64":
 		changes = append(changes[:len(changes):len(changes)], forArm64...)
+		if !asIs {
+			changes = append(changes, asOnArm64...)
+		}
 	default:
 		return fmt.Errorf("architecture %q has no compiler; use amd64 or arm64", arch)
 	}
