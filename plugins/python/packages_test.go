@@ -1,6 +1,7 @@
 package python
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,6 +52,50 @@ print(found)
 		}
 		if string(reply.Stdout) != want.printed {
 			t.Errorf("with %q: %q, want %q\n%s", want.set, reply.Stdout, want.printed, reply.Stderr)
+		}
+	}
+}
+
+// T705: compiled files are read where packages have them, and nowhere in a skill's folder.
+func TestCompiledFiles(t *testing.T) {
+	e, state := warm(t)
+	r := New(e, &Options{StateDir: state})
+	defer r.Close()
+	c := script(t, `
+import importlib._bootstrap_external as loading, sys
+text = b"value = 'compiled'"
+sys.stdout.buffer.write(sys.implementation.cache_tag.encode() + b"\n")
+sys.stdout.buffer.write(loading._code_to_hash_pyc(compile(text, "x", "exec"), bytes(8), False))
+`)
+	reply, err := runnertest.Do(t.Context(), r, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag, data, _ := bytes.Cut(reply.Stdout, []byte("\n"))
+	c = script(t, `
+import near, sub.inner, pick
+print(near.value, sub.inner.value, pick.value)
+`)
+	c.Grants.Packages = t.TempDir()
+	for _, module := range []string{filepath.Join(c.Folder, "near"), filepath.Join(c.Folder, "sub", "inner"), filepath.Join(c.Grants.Packages, "python", "pick")} {
+		dir, name := filepath.Split(module)
+		if err := os.MkdirAll(filepath.Join(dir, "__pycache__"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for file, text := range map[string][]byte{module + ".py": []byte("value = 'source'"), filepath.Join(dir, "__pycache__", name+"."+string(tag)+".pyc"): data} {
+			if err := os.WriteFile(file, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, asScript := range []bool{false, true} {
+		c.Script = asScript
+		reply, err = runnertest.Do(t.Context(), r, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(reply.Stdout) != "source source compiled\n" {
+			t.Errorf("script %v: %q\n%s", asScript, reply.Stdout, reply.Stderr)
 		}
 	}
 }
