@@ -248,6 +248,44 @@ func TestMultiprocessing(t *testing.T) {
 	})
 }
 
+// TestMultiprocessingCopies: what a pool or a pipe cannot copy is an error, as between processes, and
+// a forked process has it.
+func TestMultiprocessingCopies(t *testing.T) {
+	const text = `
+import multiprocessing as mp
+from concurrent.futures import ProcessPoolExecutor
+def half(x): return x / 2
+def maker(x): return lambda: x
+def show(f): print("forked", f())
+def tried(what):
+    try:
+        return what()
+    except Exception as e:
+        return "pickle" in str(e).lower()
+pool = mp.Pool(2)
+print(tried(lambda: pool.map(half, [2])), tried(lambda: pool.map(half, [lambda: 1])), tried(lambda: pool.map(maker, [1])))
+print(tried(lambda: pool.map(lambda x: x, [1])), tried(lambda: mp.Pipe()[0].send(lambda: 1)))
+with ProcessPoolExecutor() as executor:
+    print(tried(executor.submit(half, 4).result), tried(executor.submit(half, lambda: 1).result))
+p = mp.Process(target=show, args=(lambda: 7,))
+p.start()
+p.join()
+print(p.exitcode)
+`
+	const want = "[1.0] True True\nTrue True\n2.0 True\nforked 7\n0\n"
+	runners(t, []string{"slim"}, func(t *testing.T, r *Runner) {
+		call := script(t, text)
+		call.Script = true
+		reply, err := runnertest.Do(t.Context(), r, call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(reply.Stdout) != want || reply.ExitCode != 0 {
+			t.Errorf("exit code %d\n%s\n%s", reply.ExitCode, reply.Stdout, reply.Stderr)
+		}
+	})
+}
+
 // TestThreadsThatDoNotEnd: limits hold in threads, and none of them keeps a script from its end.
 func TestThreadsThatDoNotEnd(t *testing.T) {
 	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {

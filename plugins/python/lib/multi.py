@@ -31,8 +31,8 @@ class Shared:
 common = Shared, threading.Event, threading.Condition, threading.Semaphore, threading.Barrier, type(threading.Lock()), threading._PyRLock
 
 
-def copied(value):
-    """A copy, of which what is shared is the same. What cannot be copied is given as it is."""
+def sent(value):
+    """A copy, of which what is shared is the same. What cannot be copied is pickle's error."""
     kept = []
 
     class Pickler(pickle.Pickler):
@@ -47,18 +47,23 @@ def copied(value):
             return kept[number]
 
     buffer = io.BytesIO()
+    Pickler(buffer).dump(value)
+    buffer.seek(0)
+    return Unpickler(buffer).load()
+
+
+def copied(value):
+    """The same of what a forked process inherits: what cannot be copied is given as it is."""
     try:
-        Pickler(buffer).dump(value)
-        buffer.seek(0)
-        return Unpickler(buffer).load()
+        return sent(value)
     except Exception:
         return value
 
 
 def task(function, args, kwargs):
     """What a process of a pool does."""
-    args, kwargs = copied((args, kwargs))
-    return copied((yield from threads.call(function, args, kwargs)))
+    function, args, kwargs = sent((function, args, kwargs))
+    return sent((yield from threads.call(function, args, kwargs)))
 
 
 threads.steps(task, task)
@@ -186,7 +191,7 @@ class Connection(Shared):
         self._reads, self._writes = reads, writes
 
     def send(self, value):
-        self._writes.put((copied(value),))
+        self._writes.put((sent(value),))
 
     def recv(self):
         got = self._reads.get()
