@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -41,6 +42,12 @@ var edits = []edit{
 var forArm64 = []edit{
 	{wazevo + "isa_amd64.go", "return amd64.NewBackend()", "return arm64.NewBackend()"},
 	{wazevo + "isa_amd64.go", "/isa/amd64\"\n", "/isa/amd64\"\n\t\"" + wazero + "/" + wazevo + "backend/isa/arm64\"\n"},
+}
+
+// notThere are the instructions that the edited compiler alone has, as the checker names them.
+var notThere = []edit{
+	{wazevo + "backend/isa/amd64/regcheck_effects.go", "aluRmiR, refuel, ", "aluRmiR, "},
+	{wazevo + "backend/isa/amd64/regcheck_effects.go", "exitSequence, exitIf, ", "exitSequence, "},
 }
 
 // asOnArm64 are what the frontend of the edited compiler does for amd64 alone.
@@ -82,11 +89,14 @@ func build(ctx context.Context, dir, arch, few string, asIs bool, program string
 	if module.Version != version || module.Dir == "" {
 		return fmt.Errorf("the checker is for wazero %s and the project has %s; look at what changed there, and at _wazero", version, module.Version)
 	}
-	changes := edits
+	changes := slices.Clone(edits)
+	if asIs {
+		changes = append(changes, notThere...)
+	}
 	switch arch {
 	case "amd64":
 	case "arm64":
-		changes = append(changes[:len(changes):len(changes)], forArm64...)
+		changes = append(changes, forArm64...)
 		if !asIs {
 			changes = append(changes, asOnArm64...)
 		}
@@ -97,7 +107,7 @@ func build(ctx context.Context, dir, arch, few string, asIs bool, program string
 		if n, err := strconv.Atoi(few); err != nil || n < 2 || n > 14 {
 			return fmt.Errorf("-few %q: want 2 to 14 registers", few)
 		}
-		changes = append(changes[:len(changes):len(changes)], withFew(few)...)
+		changes = append(changes, withFew(few)...)
 	}
 	copied := filepath.Join(dir, "wazero")
 	if err := copyModule(module.Dir, copied); err != nil {
