@@ -54,7 +54,7 @@ func (a *cli) compileModules(flags *settingsFlags, o *packages.Options) (closed 
 	}
 	return func() {
 		if h != nil {
-			h.Close()
+			_ = h.Close()
 		}
 	}
 }

@@ -74,7 +74,7 @@ sys.stdout.buffer.write(loading._code_to_hash_pyc(compile(text, "x", "exec"), by
 	tag, data, _ := bytes.Cut(reply.Stdout, []byte("\n"))
 	c = script(t, `
 import near, sub.inner, pick
-print(near.value, sub.inner.value, pick.value)
+print(near.value, pick.value, sub.inner.value)
 `)
 	c.Grants.Packages = t.TempDir()
 	for _, module := range []string{filepath.Join(c.Folder, "near"), filepath.Join(c.Folder, "sub", "inner"), filepath.Join(c.Grants.Packages, "python", "pick")} {
@@ -94,7 +94,7 @@ print(near.value, sub.inner.value, pick.value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(reply.Stdout) != "source source compiled\n" {
+		if string(reply.Stdout) != "source compiled source\n" {
 			t.Errorf("script %v: %q\n%s", asScript, reply.Stdout, reply.Stderr)
 		}
 	}

@@ -261,7 +261,7 @@ def tried(what):
     try:
         return what()
     except Exception as e:
-        return "pickle" in str(e).lower()
+        return "pickle," if "pickle" in str(e).lower() else repr(e)
 pool = mp.Pool(2)
 print(tried(lambda: pool.map(half, [2])), tried(lambda: pool.map(half, [lambda: 1])), tried(lambda: pool.map(maker, [1])))
 print(tried(lambda: pool.map(lambda x: x, [1])), tried(lambda: mp.Pipe()[0].send(lambda: 1)))
@@ -272,7 +272,7 @@ p.start()
 p.join()
 print(p.exitcode)
 `
-	const want = "[1.0] True True\nTrue True\n2.0 True\nforked 7\n0\n"
+	const want = "[1.0] pickle, pickle,\npickle, pickle,\n2.0 pickle,\nforked 7\n0\n"
 	runners(t, []string{"slim"}, func(t *testing.T, r *Runner) {
 		call := script(t, text)
 		call.Script = true
