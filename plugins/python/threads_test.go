@@ -261,18 +261,18 @@ def tried(what):
     try:
         return what()
     except Exception as e:
-        return "pickle," if "pickle" in str(e).lower() else repr(e)
+        return "pickle" if "pickle" in str(e).lower() else repr(e)
 pool = mp.Pool(2)
-print(tried(lambda: pool.map(half, [2])), tried(lambda: pool.map(half, [lambda: 1])), tried(lambda: pool.map(maker, [1])))
-print(tried(lambda: pool.map(lambda x: x, [1])), tried(lambda: mp.Pipe()[0].send(lambda: 1)))
+print(tried(lambda: pool.map(half, [2])), tried(lambda: pool.map(half, [lambda: 1])), tried(lambda: pool.map(maker, [1])), sep="/")
+print(tried(lambda: pool.map(lambda x: x, [1])), tried(lambda: mp.Pipe()[0].send(lambda: 1)), sep="/")
 with ProcessPoolExecutor() as executor:
-    print(tried(executor.submit(half, 4).result), tried(executor.submit(half, lambda: 1).result))
+    print(tried(executor.submit(half, 4).result), tried(executor.submit(half, lambda: 1).result), sep="/")
 p = mp.Process(target=show, args=(lambda: 7,))
 p.start()
 p.join()
 print(p.exitcode)
 `
-	const want = "[1.0] pickle, pickle,\npickle, pickle,\n2.0 pickle,\nforked 7\n0\n"
+	const want = "[1.0]/pickle/pickle\npickle/pickle\n2.0/pickle\nforked 7\n0\n"
 	runners(t, []string{"slim"}, func(t *testing.T, r *Runner) {
 		call := script(t, text)
 		call.Script = true
