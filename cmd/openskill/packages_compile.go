@@ -25,7 +25,7 @@ func (a *cli) compileModules(flags *settingsFlags, o *packages.Options) (closed 
 			a.say("openskill: no Python runtime is installed, so packages are kept uncompiled and imported slowly; after openskill runtime install, run openskill packages lock")
 			return nil
 		}
-		if h, err = app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{}}); err != nil {
+		if h, err = app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, AgentRoots: []string{}, Brief: true}); err != nil {
 			return err
 		}
 		r, err := h.Python()
