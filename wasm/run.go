@@ -127,7 +127,8 @@ func (x *execution) end(e Ended) {
 }
 
 // refuel is what a metered guest calls when its slice is used up: (fuel, need)
-// -> fuel. It is the only place where a guest that computes meets the host.
+// -> fuel. It is the only place where a guest that computes meets the host. It does not change
+// the guest's memory or globals; see meter.ImportRefuel.
 func (e *Engine) refuel(ctx context.Context, s []uint64) {
 	x, ok := ctx.Value(executionKey{}).(*execution)
 	if !ok {

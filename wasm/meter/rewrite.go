@@ -12,7 +12,9 @@ import (
 // be refused before.
 const (
 	// ImportModule and ImportRefuel name the function (i64 fuel, i64 need) -> (i64)
-	// that the host provides; it answers with [Tank.Refuel].
+	// that the host provides; it answers with [Tank.Refuel]. It must change nothing else of the
+	// module, neither its memory nor a global: code that the edited compiler makes does not
+	// load them again after it, and a memory that had moved would be an escape.
 	ImportModule = "openskill"
 	ImportRefuel = "refuel"
 	// ExportFuel names the fuel that is left of the slice, a mutable i64, for
