@@ -67,7 +67,7 @@ func (a Allowing) Review(ctx context.Context, p skill.Principal, name string) (*
 		c.Env = append(c.Env, allow.Ask{Name: n.Name, File: n.File, Line: n.Line, Given: slices.Contains(given.Env, n.Name)})
 	}
 	for _, n := range report.Needs.Packages {
-		if !n.Native { // which nobody can add
+		if !n.Native { // packages with native code cannot be added
 			c.Packages = append(c.Packages, allow.Ask{Name: n.Ecosystem + ":" + n.Name, File: n.File, Line: n.Line})
 		}
 	}

@@ -93,7 +93,7 @@ func (c *caller) changed(ctx context.Context) (tools, skills bool) {
 	}
 	now, err := c.sight(ctx, at)
 	if err != nil {
-		return false, false // whoever asks for the list is told
+		return false, false // a request for the list returns the error
 	}
 	before := c.seen
 	c.seen, c.at = now, at

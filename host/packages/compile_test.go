@@ -126,8 +126,8 @@ func TestForeignCompiledFiles(t *testing.T) {
 	}
 }
 
-// T706: compiled modules count for the limits of a set; where there is no room, the rest
-// stays source.
+// T706: compiled modules count towards the limits of a set. When a limit is reached, the
+// remaining modules stay source.
 func TestCompiledModulesHaveLimits(t *testing.T) {
 	oldFiles, oldBytes := maxSetFiles, maxSetBytes
 	defer func() { maxSetFiles, maxSetBytes = oldFiles, oldBytes }()

@@ -107,9 +107,9 @@ type GroupOptions struct {
 
 // Started is how a process is run.
 type Started struct {
-	// Run runs it to its end, on a goroutine of its own while no other process runs, and returns
-	// soon after its context has ended. It is not called for a process that is ended before its
-	// first turn.
+	// Run runs the process and returns when it has ended, or soon after the context has. It is
+	// called on its own goroutine, while no other process runs. It is not called if the
+	// process is killed before its first turn.
 	Run  func(ctx context.Context) Exit
 	Drop func() // called once, at its end
 }
