@@ -28,21 +28,22 @@ const generation = "22"
 // program of another one is of no use to it.
 func Generation() string { return generation }
 
-// CompilerVersion is that of the compiler behind the engine, as this program was
-// built with it: of wazero, and behind it which edits of wasm/edits it has. Code that one
-// compiler made is not taken for another's.
+// CompilerVersion is that of the compiler behind the engine: of wazero, and behind it the
+// digest of the edits of wasm/edits. Code that one compiler made is not taken for another's.
+// Programs and binaries of tests that were built with the same compiler say the same.
 func CompilerVersion() string {
+	if version, names := edits(); len(names) > 0 {
+		return version
+	}
 	const path = "github.com/tetratelabs/wazero"
-	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
 			if d.Path == path {
-				version = d.Version
+				return d.Version
 			}
 		}
 	}
-	digest, _ := edits()
-	return version + digest
+	return "unknown" // a binary of tests, without edits
 }
 
 // CompilerEdits are the names of the edits of wasm/edits that the compiler has: none in a
@@ -54,7 +55,7 @@ func CompilerEdits() []string {
 
 // edits asks the copy of wazero that this program was built with; wazero as it is has no
 // such method.
-func edits() (digest string, names []string) {
+func edits() (version string, names []string) {
 	if c, ok := wazero.NewRuntimeConfigCompiler().(interface{ Edits() (string, []string) }); ok {
 		return c.Edits()
 	}

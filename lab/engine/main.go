@@ -116,7 +116,7 @@ func (e *edits) make(at string) error {
 	if err != nil {
 		return err
 	}
-	var module struct{ Dir string }
+	var module struct{ Dir, Version string }
 	if err := json.Unmarshal(out, &module); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (e *edits) make(at string) error {
 	for i := range e.list {
 		names[i] = strings.TrimSuffix(e.list[i].name, ".patch")
 	}
-	text := fmt.Sprintf("package version\n\n// Edits tells this copy from others, and EditNames say what was edited.\nconst Edits = %q\n\nvar EditNames = %#v\n", "-"+e.digest, names)
+	text := fmt.Sprintf("package version\n\n// Edited tells this copy from others, and EditNames say what was edited.\nconst Edited = %q\n\nvar EditNames = %#v\n", module.Version+"-"+e.digest, names)
 	if err := os.WriteFile(filepath.Join(work, named), []byte(text), 0o600); err != nil {
 		return err
 	}
