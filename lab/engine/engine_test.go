@@ -115,6 +115,34 @@ func TestWorkspaces(t *testing.T) {
 	}
 }
 
+// TestSweep holds that copies of other edits go when no make was for them for a day, and that
+// those in use, by this or another clone, stay.
+func TestSweep(t *testing.T) {
+	root, now := lay(t, map[string]string{"current/x": "", "recent/x": "", "old/x/y": "", "making-1/x": "", "making-2/x": "", "file": ""}), time.Now()
+	for name, age := range map[string]time.Duration{"current": 2 * unused, "recent": unused - time.Minute, "old": unused, "making-1": unused, "making-2": time.Minute, "file": 2 * unused} {
+		at := filepath.Join(root, name)
+		if err := os.Chtimes(at, now.Add(-age), now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := sweep(filepath.Join(root, "current"), now); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]bool{"current": true, "recent": true, "old": false, "making-1": false, "making-2": true, "file": true} {
+			if _, err := os.Stat(filepath.Join(root, name)); err == nil != want {
+				t.Errorf("%s: want there %v: %v", name, want, err)
+			}
+		}
+	}
+	if info, err := os.Stat(filepath.Join(root, "current")); err != nil || now.Sub(info.ModTime()) > time.Minute {
+		t.Error("the current copy is not marked as used", err)
+	}
+	if err := sweep(filepath.Join(root, "none"), now); err == nil {
+		t.Error("a copy that is not there was marked")
+	}
+}
+
 // TestCurrent holds that what the tests of this project run on has the edits of wasm/edits.
 func TestCurrent(t *testing.T) {
 	all, err := read(filepath.Join("..", "..", "wasm", "edits"))

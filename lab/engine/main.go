@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 	"golang.org/x/mod/modfile"
@@ -65,7 +66,42 @@ func run(state string) error {
 			return err
 		}
 	}
-	return workspaces(root, at)
+	if err := workspaces(root, at); err != nil {
+		return err
+	}
+	return sweep(at, time.Now())
+}
+
+// unused is how long a copy that no make was for is kept: other clones and worktrees may
+// share the state folder and build with it.
+const unused = 24 * time.Hour
+
+// sweep marks the copy as used now, and removes the others in its folder that are unused.
+func sweep(at string, now time.Time) error {
+	if err := os.Chtimes(at, now, now); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(filepath.Dir(at))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) { // another one removed it
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() || e.Name() == filepath.Base(at) || now.Sub(info.ModTime()) < unused {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(filepath.Dir(at), e.Name())); err != nil {
+			return err
+		}
+		fmt.Printf("engine: removed the copy %s, which nothing was built with for a day\n", e.Name())
+	}
+	return nil
 }
 
 // edits are those of the folder, in the order of their names.
