@@ -28,6 +28,22 @@ python=$(pwd)/$state/runtimes/python-3.12/python.wasm
 scripts/schemathesis.sh --max-examples "${OPENSKILL_TEST_EXAMPLES:-30}" >"$out/http" 2>&1 &
 client=$!
 
+# What the runtimes are compiled to is the same for all tests, and packages that begin at once
+# would compile it each: hosts in tests take it from testing/modules, engines from cache/wasm.
+part "compiled runtimes"
+mkdir -p -m 0700 "$state/runtimes" "$state/testing" "$state/testing/modules" "$state/cache" "$state/cache/wasm" "$out/state" "$out/each" "$out/each/scripts"
+ln -s "$(cd "$state/runtimes" && pwd)" "$out/state/runtimes"
+ln -s "$(cd "$state/testing/modules" && pwd)" "$out/state/modules"
+printf -- '---\nname: each\ndescription: One script of each language.\n---\n' >"$out/each/SKILL.md"
+for script in py js sh; do
+	: >"$out/each/scripts/empty.$script"
+	bin/openskill script --state "$out/state" "$out/each" "empty.$script" >"$out/compiled" 2>&1 || cat "$out/compiled"
+done
+[ ! -f "$python" ] || bin/openskill runtime install python-3.12 --state "$out/state" >"$out/compiled" 2>&1 || cat "$out/compiled"
+for module in "$state"/testing/modules/*/*-trusted; do
+	[ ! -d "$module" ] || cp -Rln "$module/code" "$module/metered" "$state/cache/wasm/"
+done
+
 # The packages that take longest begin first, and one more runs at once than there are cores,
 # since many of their tests wait; those of lab, which are short, run beside them. make lint
 # vets; nobody debugs these binaries, which link sooner without what debuggers read.
