@@ -9,6 +9,7 @@ import (
 // TestDeepButHonest: source and data that people write, and that a native machine takes,
 // are taken, and nesting without an end is an error that a script can catch.
 func TestDeepButHonest(t *testing.T) {
+	oneGuest(t)
 	const text = `
 import sys, json
 big = sys.version_info >= (3, 15)
@@ -22,7 +23,7 @@ def nested(wrap, n):
     return x
 class Node:
     def __init__(self, next): self.next = next
-for wrap in (lambda x: [x], lambda x: (x,), lambda x: {1: x}, Node): nested(wrap, 200_000)
+for wrap in (lambda x: [x], lambda x: (x,), lambda x: {1: x}, Node): nested(wrap, 100_000)
 print("freed")
 def endless(call):
     try: call(); return "done"

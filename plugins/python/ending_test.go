@@ -13,6 +13,7 @@ import (
 // A script ends as it does with python script.py, whatever it did to the interpreter:
 // what it wrote is there, its exit code is its own, and errors are told.
 func TestEndsLikePython(t *testing.T) {
+	oneGuest(t)
 	cases := []struct {
 		name, text string
 		exit       uint32

@@ -20,6 +20,7 @@ func testdata(t *testing.T, name string) string {
 
 // TestDatesLikeGlibc: dates in generated formats are those of CPython on Linux.
 func TestDatesLikeGlibc(t *testing.T) {
+	oneGuest(t)
 	want := strings.Split(testdata(t, "dates.txt"), "\n")
 	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {
 		reply, err := runnertest.Do(t.Context(), r, script(t, testdata(t, "dates.py")))
@@ -43,6 +44,7 @@ func TestDatesLikeGlibc(t *testing.T) {
 // TestLibraryLikeGlibc: what else the C library of WASI did silently otherwise. The values
 // are those of CPython on Linux with no locale but C.
 func TestLibraryLikeGlibc(t *testing.T) {
+	oneGuest(t)
 	const text = `
 import calendar, email.utils, locale, time
 def said(call):

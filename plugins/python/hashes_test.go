@@ -9,6 +9,7 @@ import (
 // TestKeysOfPasswords: hashlib.pbkdf2_hmac gives the keys of RFC 6070 and RFC 7914, and for
 // the rest what CPython with OpenSSL gives, in scripts and in skills.
 func TestKeysOfPasswords(t *testing.T) {
+	oneGuest(t)
 	const text = `
 import hashlib, inspect
 def said(call):

@@ -91,7 +91,8 @@ func script(t testing.TB, text string) *skill.Call {
 	}
 	return &skill.Call{
 		SkillID: "script", Folder: dir, Entry: "main.py",
-		Limits: skill.Limits{Timeout: time.Minute, Memory: 64 << 20, Fuel: 1e12, Output: 1 << 20, Scratch: 1 << 20},
+		// Fuel ends what does not end: the time is that of a machine that does other work.
+		Limits: skill.Limits{Timeout: 10 * time.Minute, Memory: 64 << 20, Fuel: 1e11, Output: 1 << 20, Scratch: 1 << 20},
 	}
 }
 

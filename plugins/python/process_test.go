@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -220,7 +221,7 @@ func TestProcessLimits(t *testing.T) {
 		code             skill.Code
 		change           func(*skill.Call)
 	}{
-		{name: "time", text: `p = start("python3", "-c", "while True: pass"); ask("wait", pid=p["pid"])`, code: skill.Timeout, change: func(c *skill.Call) { c.Limits.Timeout /= 4 }},
+		{name: "time", text: `p = start("python3", "-c", "while True: pass"); ask("wait", pid=p["pid"])`, code: skill.Timeout, change: func(c *skill.Call) { c.Limits.Timeout = time.Second }},
 		{name: "fuel", text: `p = start("python3", "-c", "while True: pass"); ask("wait", pid=p["pid"])`, code: skill.FuelExhausted, change: func(c *skill.Call) { c.Limits.Fuel = 3e8 }},
 		{name: "fuel of all", text: `
 for i in range(200): run("python3", "-c", "for i in range(100000): pass")`, code: skill.FuelExhausted, change: func(c *skill.Call) { c.Limits.Fuel = 6e8 }},
@@ -230,7 +231,7 @@ alone = run("python3", "-c", "b = bytearray(120 << 20)")
 del b
 print(alone)`, want: "('', {'pid': 2, 'signal': 9})", change: func(c *skill.Call) { c.Limits.Memory = 256 << 20 }},
 		{name: "output", text: `
-for i in range(4): start("python3", "-c", "while True: print('x' * 1000)")
+for i in range(2): start("python3", "-c", "while True: print('x' * 1000)")
 ask("wait", pid=0)`, code: skill.OutputLimit},
 		{name: "memory", text: `
 p = start("python3", "-c", "print('in'); bytearray(200 << 20)", stderr="null")

@@ -14,6 +14,7 @@ import (
 // A program of the command line, as scripts of Agent Skills are, runs as it does in its
 // skill's folder outside.
 func TestPrograms(t *testing.T) {
+	oneGuest(t)
 	e, state := warm(t)
 	r := New(e, &Options{StateDir: state, Programs: &sandbox.Programs{}})
 	defer r.Close()

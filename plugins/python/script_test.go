@@ -12,6 +12,7 @@ import (
 
 // A script runs as it does with python script.py.
 func TestScripts(t *testing.T) {
+	oneGuest(t)
 	e, state := warm(t)
 	r := New(e, &Options{StateDir: state})
 	defer r.Close()

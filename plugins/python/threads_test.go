@@ -288,6 +288,7 @@ print(p.exitcode)
 
 // TestThreadsThatDoNotEnd: limits hold in threads, and none of them keeps a script from its end.
 func TestThreadsThatDoNotEnd(t *testing.T) {
+	oneGuest(t)
 	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {
 		for name, c := range map[string]struct {
 			text, stdout, stderr string

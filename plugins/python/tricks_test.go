@@ -92,6 +92,7 @@ func thorough(r *Runner, i int) bool {
 // TestTricks: each script does the same in each of its calls, whether its instance
 // served others before or is new, and does it as plain Python would.
 func TestTricks(t *testing.T) {
+	oneGuest(t)
 	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {
 		for i, c := range tricks {
 			if !thorough(r, i) || c.slim && nameOf(r) != "slim" {

@@ -117,6 +117,7 @@ func TestWaits(t *testing.T) {
 // TestKeepsWhatWasPrinted: whatever ends a run, what it had printed is there, though
 // nobody flushed it.
 func TestKeepsWhatWasPrinted(t *testing.T) {
+	oneGuest(t)
 	cases := map[string]struct {
 		end  string
 		code skill.Code
@@ -131,7 +132,9 @@ func TestKeepsWhatWasPrinted(t *testing.T) {
 		for name, c := range cases {
 			t.Run(name, func(t *testing.T) {
 				call := script(t, "import sys\nprint('before')\nprint('a part', end='')\n"+c.end)
-				call.Limits.Fuel = 2e9
+				if c.code == skill.FuelExhausted {
+					call.Limits.Fuel = 1e9
+				}
 				reply, err := runnertest.Do(t.Context(), r, call)
 				if err != nil {
 					t.Fatal(err)

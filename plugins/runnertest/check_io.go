@@ -148,7 +148,7 @@ func stderrOverLimit(b *bench) {
 }
 
 func concurrent(b *bench) {
-	const calls = 50
+	const calls = 20
 	replies := make([]*skill.Reply, calls)
 	errs := make([]error, calls)
 	list := make([]*skill.Call, calls)
