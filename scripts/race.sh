@@ -20,7 +20,7 @@ race="./cmd/openskill/internal/watch ./host/admission/... ./host/agent/... ./hos
 	./host/dispatch ./host/dispatch/quota ./host/identity ./host/internal/gate ./host/internal/table ./host/internal/tracing ./host/mcp ./host/records ./host/selftest
 	./host/workers/... ./plugins/all ./plugins/cli ./plugins/extism ./plugins/javascript ./plugins/python ./plugins/remote ./plugins/wasi/... ./sdk/client ./wasm"
 began=$(date +%s)
-"$go" test -json -short -race -vet=off -ldflags=-w -timeout 30m $race >"$out/tests" 2>"$out/tests.err" || status=1
+"$go" test -json -short -race -vet=off -ldflags='-s -w' -timeout 30m $race >"$out/tests" 2>"$out/tests.err" || status=1
 cat "$out/tests.err"
 "$out/count" <"$out/tests"
 echo "race detector: $(($(date +%s) - began)) s"

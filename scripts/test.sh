@@ -49,9 +49,9 @@ done
 # vets; nobody debugs these binaries, which link sooner without what debuggers read.
 part tests
 longest="./cmd/openskill ./plugins/python ./docs ./host/app ./wasm ./plugins/all ./wasm/meter ./plugins/cli ./host/store"
-"$go" -C lab test -p 1 -json -vet=off -ldflags=-w -timeout 30m ./... >"$out/lab" 2>"$out/lab.err" &
+"$go" -C lab test -p 1 -json -vet=off -ldflags='-s -w' -timeout 30m ./... >"$out/lab" 2>"$out/lab.err" &
 lab=$!
-"$go" test -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -json -vet=off -ldflags=-w -timeout 30m $longest ./... >"$out/tests" 2>"$out/tests.err" || status=1
+"$go" test -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -json -vet=off -ldflags='-s -w' -timeout 30m $longest ./... >"$out/tests" 2>"$out/tests.err" || status=1
 wait "$lab" || status=1
 lab=
 cat "$out/tests.err" "$out/lab.err"
