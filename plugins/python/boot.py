@@ -2,6 +2,7 @@
 # heap is grown, and standard input is read by the file that knows its first read.
 def _boot(main, program, written, files, first):
     import atexit
+    import builtins
     import gc
     import io
     import os
@@ -230,6 +231,7 @@ def _boot(main, program, written, files, first):
                     raise SystemExit(2)
                 if letter == "c":
                     sys.argv[:], sys.path[0] = ["-c"] + args, ""
+                    builtins.__openskill_source__ = value  # for its threads
                     return compile(value, "<string>", "exec", dont_inherit=True)
                 if letter == "m":
                     import runpy

@@ -124,7 +124,7 @@ def _program(hook=_hook):
     hook(
         {"argparse": classic, "asyncio.unix_events": loops, "getpass": user, "platform": machine, "subprocess": programs},
         {
-            "_openskill_processes": "/openskill/lib/processes.py", "fcntl": "/openskill/lib/fcntl.py",
+            "_openskill_processes": "/openskill/lib/processes.py", "_openskill_pipes": "/openskill/lib/pipes.py", "fcntl": "/openskill/lib/fcntl.py",
             "grp": "/openskill/lib/grp.py", "pwd": "/openskill/lib/pwd.py",
         },
     )

@@ -10,7 +10,10 @@ files = {}  # by name
 class File:
     """The functions of a source file, and its classes."""
 
-    def __init__(self, tree):
+    def __init__(self, text):
+        tree = ast.parse(text)
+        self.programs = any(word in text for word in (b"Popen", b"subprocess", b"fdopen", b"stdin", b"stdout"))
+        self.codes = None
         self.functions, self.names, self.classes, self.quiet = {}, {}, set(), {}
         more = [(tree, None)]
         while more:
@@ -39,10 +42,29 @@ class File:
         if name not in self.quiet:
             self.quiet[name] = True  # if it calls itself, that says nothing
             self.quiet[name] = not any(
-                isinstance(node, (ast.With, ast.While)) or again(node) or isinstance(node, ast.Call) and self.waits(node.func)
+                isinstance(node, (ast.With, ast.While)) or again(node) or self.lines(node)
+                or isinstance(node, ast.Call) and self.waits(node.func)
                 for f in self.names[name] for node in ast.walk(f)
             )
         return not self.quiet[name]
+
+    def lines(self, node):
+        """Whether it is a loop that may be over what another program writes."""
+        of = node.iter if self.programs and isinstance(node, ast.For) else None
+        if counted(of):
+            of = of.args[0]
+        if isinstance(of, ast.Call):
+            name = getattr(of.func, "id", None) or getattr(of.func, "attr", None)
+            return name not in harmless and not (isinstance(of.func, ast.Name) and hasattr(builtins, name))
+        return isinstance(of, (ast.Name, ast.Attribute, ast.Subscript))
+
+
+def counted(of):
+    """Whether it is enumerate(…)."""
+    return (
+        isinstance(of, ast.Call) and isinstance(of.func, ast.Name) and of.func.id == "enumerate"
+        and len(of.args) in (1, 2) and not of.keywords and not any(isinstance(a, ast.Starred) for a in of.args)
+    )
 
 
 def again(node):
@@ -52,6 +74,11 @@ def again(node):
         isinstance(of, ast.Call) and isinstance(of.func, ast.Name) and of.func.id == "iter"
         and len(of.args) == 2 and not of.keywords and not any(isinstance(a, ast.Starred) for a in of.args)
     )
+
+
+def codes(code):
+    """This code and those in it."""
+    return {code}.union(*(codes(c) for c in code.co_consts if type(c) is types.CodeType))
 
 
 harmless = {n for kind in (str, bytes, list, dict, set, int, float, types.CodeType) for n in dir(kind)} - {"get", "join"}
@@ -68,9 +95,16 @@ def rewritten(code):
         return None
     if code.co_filename not in files:
         files[code.co_filename] = None
-        with open(code.co_filename, "rb") as f:
-            files[code.co_filename] = File(ast.parse(f.read()))
+        if code.co_filename == "<string>":  # python3 -c
+            text = getattr(builtins, "__openskill_source__", "")
+            files[code.co_filename] = file = File(text.encode())
+            file.codes = codes(compile(text, code.co_filename, "exec", dont_inherit=True))
+        else:
+            with open(code.co_filename, "rb") as f:
+                files[code.co_filename] = File(f.read())
     file = files[code.co_filename]
+    if file and file.codes is not None and code not in file.codes:
+        return None  # of another text with this name, as exec has them
     node, inside = file.functions.get((code.co_firstlineno, code.co_name), (None, None)) if file else (None, None)
     if node is None or getattr(node, "type_params", None):
         return None
@@ -97,7 +131,7 @@ def rewritten(code):
     loops = 0
 
     def change(node):
-        nonlocal changed
+        nonlocal changed, loops
         if isinstance(node, list):
             return [m for n in node for m in (called(n) if again(n) else [change(n)])]
         if not isinstance(node, ast.AST) or isinstance(node, fences):
@@ -115,6 +149,18 @@ def rewritten(code):
             for item in new.items:
                 of = item.context_expr
                 item.context_expr = at(of, ast.YieldFrom(ast.Call(name("enter"), [of], [])))
+        elif file.lines(node):
+            changed = True
+            number = counted(new.iter) and (new.iter.args[1:] or [at(new.iter, ast.Constant(0))])
+            of = [new.iter.args[0], *number] if number else [new.iter]
+            loops += 1
+            line = f"__openskill_line_{loops}__"
+            wait = ast.If(
+                ast.Compare(ast.Call(name("type"), [ast.Name(line, ast.Load())], []), [ast.Is()], [name("waits")]),
+                [ast.Expr(ast.YieldFrom(ast.Name(line, ast.Load()))), ast.Continue()], [])
+            new = at(node, ast.For(
+                ast.Name(line, ast.Store()), ast.Call(name("each"), of, []),
+                [wait, ast.Assign([new.target], ast.Name(line, ast.Load()))] + new.body, new.orelse))
         elif isinstance(node, ast.While):
             changed = True
             new.body.insert(0, at(node, ast.Expr(ast.YieldFrom(ast.Call(name("tick"), [], [])))))

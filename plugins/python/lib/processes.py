@@ -84,7 +84,10 @@ def status(ended):
 
 
 def waitpid(pid, options, /):
-    ended = wait_for(max(int(pid), 0), not options & 1)
+    ended = wait_for(max(int(pid), 0), not options & 1 and not others())
+    while not ended["pid"] and not options & 1:
+        time.sleep(0.001)  # while other threads go on
+        ended = wait_for(max(int(pid), 0), False)
     return ended["pid"], status(ended)
 
 
@@ -217,6 +220,8 @@ def spawnlpe(mode, file, *args):
 
 
 def programs(subprocess):
+    import _openskill_pipes as pipes
+
     PIPE, STDOUT, DEVNULL = subprocess.PIPE, subprocess.STDOUT, subprocess.DEVNULL
 
     def stream(asked):
@@ -234,6 +239,11 @@ def programs(subprocess):
         ):
             self._asked = args, executable, shell, cwd, env
             super().__init__(args, bufsize, executable, stdin, stdout, stderr, preexec_fn, close_fds, shell, cwd, env, *rest, **more)
+            for file in (self.stdin, self.stdout, self.stderr):
+                if file:
+                    pipe = pipes.own(file)
+                    if file is self.stdin:
+                        pipes.fed.append(pipe.raw)
 
         def _get_handles(self, stdin, stdout, stderr):
             """Starts the program: one request makes it and its pipes."""
@@ -264,26 +274,61 @@ def programs(subprocess):
         def _execute_child(self, *_):
             self._child_created = self._closed_child_pipe_fds = True
 
-        def _communicate(self, input, endtime, orig_timeout):
-            """Reads both streams of output to their ends, where nothing else is to be done meanwhile."""
-            files = [self.stdout, self.stderr]
-            if self.stdin or endtime is not None or self._communication_started or any(f.closed for f in files) or others():
-                return super()._communicate(input, endtime, orig_timeout)
-            output = self._fileobj2output = {f: [] for f in files}
-            left = {f.fileno(): f for f in files}
-            while left:
+        def communicate(self, input=None, timeout=None):
+            return pipes.drive(self._communicating(input, timeout))
+
+        def _communicating(self, input=None, timeout=None):
+            """Writes input and reads output, to their ends: a generator, so that threads can."""
+            if self._communication_started and input:
+                raise ValueError("Cannot send input after starting communication")
+            end = None if timeout is None else time.monotonic() + timeout
+            files = [f for f in (self.stdout, self.stderr) if f]
+            if not self._communication_started:
+                self._fileobj2output = {f: [] for f in files}
+                if self.stdin:
+                    try:
+                        self.stdin.flush()
+                        if not input:
+                            self.stdin.close()
+                    except BrokenPipeError:
+                        pass
+            self._communication_started = True
+            self._save_input(input)
+            left = {f.fileno(): f for f in files if not f.closed}
+            feed = [self.stdin.fileno()] if self.stdin and not self.stdin.closed and self._input else []
+            while left or feed:
+                ready = list(left)
                 # The last one can wait for itself.
-                ready = [s["fd"] for s in host("ready", f',"read":{list(left)}')["read"]] if len(left) > 1 else list(left)
+                if feed or len(left) > 1 or end is not None or pipes.threads.alive:
+                    asked = pipes.Streams(list(left), feed)
+                    yield asked, end
+                    ready = [s["fd"] for s in asked.told.get("read", ())]
+                    if asked.told.get("write"):
+                        self._feed(feed, asked.told["write"][0]["bytes"])
                 for fd in ready:
                     if data := read(fd, 65536):
-                        output[left[fd]].append(data)
+                        self._fileobj2output[left[fd]].append(data)
                     else:
                         left.pop(fd).close()
-            self.wait()
-            whole = [b"".join(data) for data in output.values()]
+                if end is not None and time.monotonic() > end:
+                    raise subprocess.TimeoutExpired(self.args, timeout, *(b"".join(self._fileobj2output[f]) or None if f else None for f in (self.stdout, self.stderr)))
+            yield from self._waiting(timeout, end)
+            whole = [b"".join(self._fileobj2output[f]) if f else None for f in (self.stdout, self.stderr)]
             if self.text_mode:
-                whole = [self._translate_newlines(data, f.encoding, f.errors) for data, f in zip(whole, files)]
+                whole = [f and self._translate_newlines(data, f.encoding, f.errors) for data, f in zip(whole, (self.stdout, self.stderr))]
             return tuple(whole)
+
+        def _feed(self, feed, room):
+            """Writes as much of the input as there is room for."""
+            data = memoryview(self._input).cast("B")[self._input_offset:]
+            try:
+                self._input_offset += write(feed[0], data[:max(room, 1)])
+                if len(data) > room:
+                    return
+            except BrokenPipeError:
+                pass
+            feed.clear()
+            self.stdin.close()
 
         def _internal_poll(self, *_, **__):
             if self.returncode is None and not self._ended(False):
@@ -302,14 +347,16 @@ def programs(subprocess):
                 self.returncode = waitstatus_to_exitcode(status(ended))
             return self.returncode is not None
 
-        def _wait(self, timeout):
-            end, delay = None if timeout is None else time.monotonic() + timeout, 0.0005
-            while self.returncode is None and not self._ended(timeout is None and not others()):
-                left = 1 if end is None else end - time.monotonic()
-                if left <= 0:
+        def wait(self, timeout=None):
+            return pipes.drive(self._waiting(timeout))
+
+        def _waiting(self, timeout, end=None):
+            if end is None and timeout is not None:
+                end = time.monotonic() + timeout
+            while self.returncode is None and not self._ended(end is None and not pipes.threads.alive):
+                if end is not None and time.monotonic() >= end:
                     raise subprocess.TimeoutExpired(self.args, timeout)
-                delay = min(delay * 2, left, 0.05)
-                time.sleep(delay)
+                yield pipes.Child(self), end
             return self.returncode
 
         def send_signal(self, sig):
@@ -322,8 +369,42 @@ def programs(subprocess):
         def kill(self):
             self.send_signal(9)
 
+    def run(*popenargs, input=None, capture_output=False, timeout=None, check=False, **kwargs):
+        return pipes.drive(running(*popenargs, input=input, capture_output=capture_output, timeout=timeout, check=check, **kwargs))
+
+    def running(*popenargs, input=None, capture_output=False, timeout=None, check=False, **kwargs):
+        if input is not None:
+            if kwargs.get("stdin") is not None:
+                raise ValueError("stdin and input arguments may not both be used.")
+            kwargs["stdin"] = PIPE
+        if capture_output:
+            if kwargs.get("stdout") is not None or kwargs.get("stderr") is not None:
+                raise ValueError("stdout and stderr arguments may not be used with capture_output.")
+            kwargs["stdout"] = kwargs["stderr"] = PIPE
+        with subprocess.Popen(*popenargs, **kwargs) as process:
+            try:
+                if isinstance(process, Popen):
+                    stdout, stderr = yield from process._communicating(input, timeout)
+                else:  # what a script has in its place
+                    stdout, stderr = process.communicate(input, timeout=timeout)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                raise
+            except BaseException:
+                process.kill()
+                raise
+            code = process.poll()
+        if check and code:
+            raise subprocess.CalledProcessError(code, process.args, output=stdout, stderr=stderr)
+        return subprocess.CompletedProcess(process.args, code, stdout, stderr)
+
+    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        setattr(run, name, getattr(subprocess.run, name))
     Popen.__qualname__, Popen.__module__ = "Popen", "subprocess"
-    subprocess.Popen = Popen
+    subprocess.Popen, subprocess.run = Popen, run
+    for function, steps in ((Popen.wait, Popen._waiting), (Popen.communicate, Popen._communicating), (run, running)):
+        pipes.threads.steps(function, steps)
     subprocess._can_fork_exec = True
 
 

@@ -24,6 +24,7 @@ current = None  # None: the main thread, or one that waits above
 idents = iter(range(2, sys.maxsize))
 depth = 0
 deferred = False
+pipes = None  # module _openskill_pipes, once programs are started
 main_ident = _thread.get_ident()
 
 
@@ -89,9 +90,13 @@ def wait(timeout, ready):
             times = [g.until for g in alive if g.until is not None and not g.busy]
             if end is not None:
                 times.append(end)
-            if not times:
+            programs = pipes and pipes.awaited([ready] + [g.ready for g in alive if not g.busy])
+            if programs:
+                pipes.rest(programs, min(times, default=None))
+            elif not times:
                 raise RuntimeError("this wait cannot end: no other thread can go on to end it; give it a timeout")
-            plain_sleep(max(min(times) - monotonic(), 0))
+            else:
+                plain_sleep(max(min(times) - monotonic(), 0))
         if end is not None and monotonic() >= end:
             return
 
@@ -352,8 +357,11 @@ def waiting(f):
     if kind is functools.partial:
         inner = waiting(f.func)
         return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
-    if kind is types.BuiltinMethodType and type(f.__self__) is contextvars.Context and f.__name__ == "run":
-        return functools.partial(Waits, in_context, f.__self__)
+    if kind is types.BuiltinMethodType:
+        if type(f.__self__) is contextvars.Context and f.__name__ == "run":
+            return functools.partial(Waits, in_context, f.__self__)
+        steps = pipes and pipes.waiting(f)
+        return functools.partial(Waits, steps) if steps else f
     return f
 
 
@@ -377,7 +385,12 @@ def generator(f):
     return steps
 
 
-for n, value in {"call": waiting, "type": type, "waits": Waits, "enter": enter, "tick": tick}.items():
+def each(of, *first):
+    """What a for statement is over; with a number, what it counts from."""
+    return pipes.each(of, *first) if pipes else enumerate(of, *first) if first else of
+
+
+for n, value in {"call": waiting, "type": type, "waits": Waits, "enter": enter, "tick": tick, "each": each}.items():
     setattr(builtins, f"__openskill_{n}__", value)
 
 
@@ -464,9 +477,10 @@ def begin(steps, handle, daemon, context=None):
 
 
 def first(g):
-    """Has a new thread go on at once, up to where it waits."""
+    """Has a new thread go on at once, up to where it waits; later, where a program may wait for what
+    the one that starts it is to write."""
     events = sys.modules.get("asyncio.events")
-    if not deferred and depth < deepest and not (events and events._get_running_loop()):
+    if not deferred and depth < deepest and not (events and events._get_running_loop()) and not (pipes and pipes.feeding()):
         alive.rotate(-1)
         step(g)
     return g.ident
