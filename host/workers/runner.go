@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -170,14 +169,14 @@ func (p *Pool) give(ctx context.Context, w *process, of *skill.Module, tenant st
 }
 
 // givePrograms shows a worker the programs that a call can start. It waits until they are
-// compiled where the script is known to start some; else those that are not begin to be, unless
-// the pool is brief, and cannot be started until then.
+// compiled where the script may start some; else those that are not begin to be, unless the pool is
+// brief, and cannot be started until then.
 func (r *Runner) givePrograms(ctx context.Context, w *process, call *skill.Call) error {
 	m := r.p.o.Modules
-	starts := slices.Contains(call.Plan.Imports, "subprocess")
+	starts := sync.OnceValue(func() bool { return startsPrograms(call) }) // read where something lacks
 	for i := range call.Plan.Programs {
 		of := &call.Plan.Programs[i].Module
-		if m != nil && !starts && !w.has(of) && !m.Has(of.Digest, of.Trusted) {
+		if m != nil && !w.has(of) && !m.Has(of.Digest, of.Trusted) && !starts() {
 			if !r.p.o.Brief {
 				r.compileAhead(of)
 			}
