@@ -364,3 +364,29 @@ func TestModuleIsHashedOnce(t *testing.T) {
 		t.Errorf("by other caps: %v", err)
 	}
 }
+
+// TestCodeOfGuardPages holds that code without checks, and code with them, are never taken for
+// each other where they share a folder.
+func TestCodeOfGuardPages(t *testing.T) {
+	if !hasGuardPages {
+		t.Skip("there are no guard pages here")
+	}
+	for _, first := range []bool{false, true} {
+		dir, had := t.TempDir(), 0
+		for _, guarded := range []bool{first, first, !first, !first} {
+			e, err := wasm.Open(&wasm.Options{CacheDir: dir, GuardPages: guarded})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantExit(t, e, 3)
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			made := len(files(t, filepath.Join(dir, "code")))
+			if want := map[bool]int{true: 2, false: 4}[guarded == first]; made != want {
+				t.Errorf("guard pages first: %v, then: %v: there are %d files of code, not %d; %d before", first, guarded, made, want, had)
+			}
+			had = made
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"openskill/wasm/binary"
+	"openskill/wasm/guard"
 	"openskill/wasm/image"
 	"openskill/wasm/meter"
 	"openskill/wasm/wasi"
@@ -36,6 +38,10 @@ type Options struct {
 	// Interpreter runs modules without compiling them, slowly; for platforms
 	// without a compiler, and as an oracle.
 	Interpreter bool
+	// GuardPages has modules compiled without checks of the bounds of their memories, which lie
+	// between pages that cannot be accessed. It needs linux/amd64 and the edits of wasm/edits, and
+	// changes what is done with a SIGSEGV for as long as the process lives; see package guard.
+	GuardPages bool
 	// Resident is how many bytes of modules, metered, stay ready in
 	// memory; 0 means 640 MiB, room for the two largest language runtimes and much more.
 	// Modules beyond that are compiled, or loaded, again.
@@ -88,6 +94,15 @@ func Open(opts *Options) (*Engine, error) {
 	cfg := wazero.NewRuntimeConfigCompiler()
 	if e.o.Interpreter {
 		cfg = wazero.NewRuntimeConfigInterpreter()
+	}
+	if e.o.GuardPages {
+		var err error
+		if cfg, err = guard.Compile(cfg); err != nil {
+			return nil, err
+		}
+		if arch() != runtime.GOARCH {
+			return nil, fmt.Errorf("wasm: there are no guard pages on %s", arch())
+		}
 	}
 	cfg = cfg.WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExtendedConst).WithDebugInfoEnabled(false)
 	if e.o.CacheDir != "" {

@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tetratelabs/wazero"
+
 	"openskill/wasm"
 	"openskill/wasm/check"
+	"openskill/wasm/guard/guardtest"
 	"openskill/wasm/wasmtest"
 )
 
@@ -16,9 +19,23 @@ import (
 // number is a benchmark's; this one holds on a machine that does other work.
 const slack = 5 * time.Second
 
+// hasGuardPages says whether there are guard pages here.
+var _, hasGuardPages = guardtest.Compiler(wazero.NewRuntimeConfigCompiler())
+
+// asWorkers has an engine be as worker processes have it: with guard pages, where there are any.
+// What runs in a host's own process has its accesses checked, as in the tests of the runners.
+func asWorkers(o *wasm.Options) *wasm.Options {
+	var own wasm.Options
+	if o != nil {
+		own = *o
+	}
+	own.GuardPages = !own.Interpreter && hasGuardPages
+	return &own
+}
+
 func open(t testing.TB, o *wasm.Options) *wasm.Engine {
 	t.Helper()
-	e, err := wasm.Open(o)
+	e, err := wasm.Open(asWorkers(o))
 	if err != nil {
 		t.Fatal(err)
 	}

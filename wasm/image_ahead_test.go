@@ -38,7 +38,7 @@ func TestImageStartsNothingUnasked(t *testing.T) {
 	}
 	open := func(t *testing.T, o *wasm.Options, open func() (wasm.Files, error)) (*wasm.Engine, *wasm.Image) {
 		t.Helper()
-		e, err := wasm.Open(o)
+		e, err := wasm.Open(asWorkers(o))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -366,7 +366,7 @@ func TestImagePropertyNotices(t *testing.T) {
 
 // FuzzImageProperty looks for a guest that shows a difference.
 func FuzzImageProperty(f *testing.F) {
-	e, err := wasm.Open(nil)
+	e, err := wasm.Open(asWorkers(nil))
 	if err != nil {
 		f.Fatal(err)
 	}

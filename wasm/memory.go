@@ -1,10 +1,11 @@
 package wasm
 
 import (
+	"unsafe"
+
 	"github.com/tetratelabs/wazero/experimental"
 
 	"openskill/wasm/guestfs"
-	"openskill/wasm/image"
 )
 
 // memory is the memory of one run: its linear memory, and what the host keeps for it
@@ -22,6 +23,7 @@ type memory struct {
 	refused bool
 	spaces  *spaces
 	space   []byte
+	open    uint64      // bytes of the space that can be accessed, where it lies between guard pages
 	pool    *memoryPool // of the run's processes; nil: it has one
 	noted   uint64      // there
 	frozen  bool        // an image is mapped over the space, so it cannot begin another instance
@@ -100,7 +102,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 		return nil
 	}
 	if m.space == nil {
-		m.space = m.spaces.take(m.limit)
+		m.space, m.open = m.spaces.take(m.limit), m.spaces.begins()
 	}
 	b := within(m, size)
 	if b == nil {
@@ -117,9 +119,14 @@ func (m *memory) Free() {
 	switch {
 	case m.space == nil:
 	case m.frozen:
-		image.Release(m.space)
+		m.spaces.release(m.space, m.open)
 	default:
-		m.spaces.put(m.space, m.peak)
+		m.spaces.put(m.space, m.peak, m.open)
 	}
 	m.space = nil
+}
+
+// GuardPages is what the compiler asks for where it leaves checks out: where the memory begins.
+func (m *memory) GuardPages() (base uintptr, ok bool) {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(m.space))), m.spaces.guarded && m.space != nil //nolint:gosec // a number
 }

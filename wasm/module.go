@@ -246,7 +246,7 @@ func (e *Engine) compile(digest string, read func() ([]byte, error), o *CompileO
 		return nil, fmt.Errorf("wasm: lay out the memory of a module: %w", err)
 	}
 	m := &Module{
-		e: e, digest: digest, read: read, o: CompileOptions{Trusted: o.Trusted}, compiled: c, memoryMin: p.MemoryMin, tables: p.Tables, startTrap: p.StartTrap, unfit: p.Unfit, spaces: &spaces{content: t},
+		e: e, digest: digest, read: read, o: CompileOptions{Trusted: o.Trusted}, compiled: c, memoryMin: p.MemoryMin, tables: p.Tables, startTrap: p.StartTrap, unfit: p.Unfit, spaces: &spaces{content: t, guarded: e.o.GuardPages},
 		exports: c.ExportedFunctions(), size: len(p.metered) + len(p.content), refs: 1,
 	}
 	return m, nil

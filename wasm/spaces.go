@@ -3,6 +3,7 @@ package wasm
 import (
 	"sync"
 
+	"openskill/wasm/guard"
 	"openskill/wasm/image"
 )
 
@@ -12,6 +13,7 @@ import (
 // instance wrote is gone with its pages.
 type spaces struct {
 	content *image.Memory // of the first bytes
+	guarded bool          // they lie between guard pages
 
 	mu     sync.Mutex
 	closed bool
@@ -23,6 +25,9 @@ const keep = 8
 
 // take gives a space of the given size; nil if the kernel has none.
 func (s *spaces) take(size uint64) []byte {
+	if s.guarded {
+		size = min(size, guard.Size)
+	}
 	s.mu.Lock()
 	for i := len(s.free) - 1; i >= 0; i-- {
 		if b := s.free[i]; uint64(len(b)) == size {
@@ -32,12 +37,37 @@ func (s *spaces) take(size uint64) []byte {
 		}
 	}
 	s.mu.Unlock()
-	return s.content.Reserve(size)
+	if !s.guarded {
+		return s.content.Reserve(size)
+	}
+	b := guard.Reserve()
+	if b == nil {
+		return nil
+	}
+	if n := s.begins(); n <= size && !(guard.Open(b[:n]) && s.content.Map(b)) {
+		guard.Release(b, n)
+		return nil
+	}
+	return b[:size:size]
 }
 
-// put takes a space back, of which the first used bytes may have been written.
-func (s *spaces) put(b []byte, used uint64) {
-	if s.content.Drop(b, used) {
+// begins is how many bytes of a space can be accessed when it is taken.
+func (s *spaces) begins() uint64 { return s.content.Size() }
+
+// release gives up a space, of which the first opened bytes can be accessed.
+func (s *spaces) release(b []byte, opened uint64) {
+	if s.guarded {
+		guard.Release(b, opened)
+	} else {
+		image.Release(b)
+	}
+}
+
+// put takes a space back, of which the first used bytes may have been written, and the first
+// opened ones can be accessed.
+func (s *spaces) put(b []byte, used, opened uint64) {
+	if s.content.Drop(b, used) && (!s.guarded || guard.Close(b[s.begins():opened])) {
+		opened = s.begins()
 		s.mu.Lock()
 		if !s.closed && len(s.free) < keep {
 			s.free = append(s.free, b)
@@ -46,7 +76,7 @@ func (s *spaces) put(b []byte, used uint64) {
 		s.mu.Unlock()
 	}
 	if b != nil {
-		image.Release(b)
+		s.release(b, opened)
 	}
 }
 
@@ -58,7 +88,7 @@ func (s *spaces) close() {
 	s.free = nil
 	s.mu.Unlock()
 	for _, b := range free {
-		image.Release(b)
+		s.release(b, s.begins())
 	}
 	s.content.Close()
 }

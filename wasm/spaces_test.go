@@ -15,7 +15,7 @@ import (
 // the end, and in a page that it grows by. Ways to end change, so that spaces come
 // back from each; runs overlap, so that several are in use.
 func TestSpacesComeBackEmpty(t *testing.T) {
-	e, err := wasm.Open(nil)
+	e, err := wasm.Open(asWorkers(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,4 +79,27 @@ func TestSpacesComeBackEmpty(t *testing.T) {
 // withExit puts the call of proc_exit where the code says "exit".
 func withExit(c, exit wasmtest.Code) wasmtest.Code {
 	return wasmtest.Code(strings.Replace(string(c), "exit", string(exit), 1))
+}
+
+// TestGrownSpacesAreClosed holds that what one run's memory grew by is beyond the memory of the
+// next, which may get the same space.
+func TestGrownSpacesAreClosed(t *testing.T) {
+	e := open(t, nil)
+	b := wasmtest.New()
+	read := b.Import("environ_sizes_get")
+	b.Memory(1)
+	// With a variable in its environment it grows, else it reads there.
+	b.Command(wasmtest.I32(0) + wasmtest.I32(4) + wasmtest.Call(read) + wasmtest.Drop +
+		wasmtest.I32(0) + wasmtest.Load + wasmtest.If(wasmtest.I32(2)+wasmtest.MemoryGrow+wasmtest.Drop+wasmtest.I32(2<<16)+wasmtest.I32(1)+wasmtest.Store+wasmtest.Return) +
+		wasmtest.I32(2<<16) + wasmtest.Load + wasmtest.Drop)
+	m := compile(t, e, b.Bytes())
+	for i := range 4 {
+		r, want := &wasm.Run{Env: []string{"A=b"}}, wasm.Returned
+		if i%2 == 1 {
+			r, want = &wasm.Run{}, wasm.Trapped
+		}
+		if out, err := m.Run(t.Context(), r); err != nil || out.Ended != want {
+			t.Errorf("run %d: %v, %v, want %v", i, out, err, want)
+		}
+	}
 }

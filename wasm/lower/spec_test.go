@@ -111,7 +111,7 @@ func TestSpecScripts(t *testing.T) {
 				tank := &meter.Tank{Budget: 1 << 60, Slice: 100}
 				var last *binary.Module
 				registered := map[string]*binary.Module{}
-				ours := spectest.NewStage(t, config().WithCoreFeatures(base), func(b []byte) ([]byte, error) {
+				ours := spectest.NewStage(t.Context(), t, config().WithCoreFeatures(base), func(b []byte) ([]byte, error) {
 					m, err := binary.Decode(b, nil)
 					if err != nil {
 						return nil, err
@@ -124,7 +124,7 @@ func TestSpecScripts(t *testing.T) {
 					return metered, err
 				}, meter.ExportStart, passtest.Provide(tank))
 				ours.Exception = lower.Export
-				theirs := spectest.NewStage(t, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(exceptions|experimental.CoreFeaturesTypedFunctionReferences), nil, "", nil)
+				theirs := spectest.NewStage(t.Context(), t, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(exceptions|experimental.CoreFeaturesTypedFunctionReferences), nil, "", nil)
 				for i := range sc.Commands {
 					c := &sc.Commands[i]
 					if c.Type == "register" {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
@@ -38,21 +37,17 @@ func rewrite(b []byte) ([]byte, error) {
 const features = api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst
 
 // TestSpecScripts plays every script of the specification twice, side by side,
-// as it is and metered, on compiler and interpreter: every result, every trap
+// as it is and metered, on each engine: every result, every trap
 // and every expected value must agree. Slices are small, so that the slow path
 // is taken often.
 func TestSpecScripts(t *testing.T) {
-	engines := map[string]wazero.RuntimeConfig{
-		"compiler":    wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features),
-		"interpreter": wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features),
-	}
-	for engine, cfg := range engines {
+	for _, engine := range passtest.Engines(features) {
 		for _, suite := range []spectest.Suite{spectest.V1, spectest.V2, spectest.ExtendedConst, spectest.TailCall} {
-			t.Run(engine+"/"+string(suite), func(t *testing.T) {
+			t.Run(engine.Name+"/"+string(suite), func(t *testing.T) {
 				t.Parallel()
 				modules, commands := 0, 0
 				for _, sc := range spectest.Load(t, suite) {
-					m, c := sideBySide(t, cfg, sc, suite == spectest.V1)
+					m, c := sideBySide(t, engine, sc, suite == spectest.V1)
 					modules += m
 					commands += c
 				}
@@ -67,12 +62,13 @@ func TestSpecScripts(t *testing.T) {
 
 // legacy scripts of 1.0 expect segments that do not fit to write nothing; 2.0
 // changed that, so there plain wazero is the measure.
-func sideBySide(t *testing.T, cfg wazero.RuntimeConfig, sc *spectest.Script, legacy bool) (modules, commands int) {
+func sideBySide(t *testing.T, engine passtest.Engine, sc *spectest.Script, legacy bool) (modules, commands int) {
 	t.Helper()
 	tank := &meter.Tank{Budget: 1 << 60, Slice: 1000}
-	plain := spectest.NewStage(t, cfg, nil, "", nil)
+	ctx := engine.Context(t)
+	plain := spectest.NewStage(ctx, t, engine.Config, nil, "", nil)
 	defer plain.Close()
-	metered := spectest.NewStage(t, cfg, rewrite, meter.ExportStart, passtest.Provide(tank))
+	metered := spectest.NewStage(ctx, t, engine.Config, rewrite, meter.ExportStart, passtest.Provide(tank))
 	defer metered.Close()
 	for i := range sc.Commands {
 		c := &sc.Commands[i]

@@ -10,8 +10,10 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 
 	"openskill/wasm/binary"
+	"openskill/wasm/guard/guardtest"
 	"openskill/wasm/meter"
 )
 
@@ -38,14 +40,31 @@ type Counted struct {
 type Engine struct {
 	Name   string
 	Config wazero.RuntimeConfig
+	memory func(testing.TB) experimental.MemoryAllocator // nil: wazero's own
 }
 
-// Engines are wazero's two, for modules with these features.
-func Engines(features api.CoreFeatures) []Engine {
-	return []Engine{
-		{"interpreter", wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features)},
-		{"compiler", wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features)},
+// Context is one in which instances get the memories that the engine needs.
+func (e Engine) Context(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx := context.Background()
+	if e.memory != nil {
+		ctx = experimental.WithMemoryAllocator(ctx, e.memory(tb))
 	}
+	return ctx
+}
+
+// Engines are wazero's two, for modules with these features, and its compiler without checks
+// where guard pages can be had.
+func Engines(features api.CoreFeatures) []Engine {
+	compiler := wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features)
+	all := []Engine{
+		{"interpreter", wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features), nil},
+		{"compiler", compiler, nil},
+	}
+	if c, ok := guardtest.Compiler(compiler); ok {
+		all = append(all, Engine{"compiler with guard pages", c, guardtest.New})
+	}
+	return all
 }
 
 // Same ends the test where two runs differ in anything but what they used.
@@ -60,7 +79,7 @@ func Same(t *testing.T, how string, want, got Record) {
 // module before any pass: what it exports is called and looked at.
 func Run(t *testing.T, engine Engine, wasm []byte, m *binary.Module, c *Counted) (r Record) {
 	t.Helper()
-	ctx := context.Background()
+	ctx := engine.Context(t)
 	rt := wazero.NewRuntimeWithConfig(ctx, engine.Config)
 	defer func() { _ = rt.Close(ctx) }()
 	if c != nil && c.Tank != nil {

@@ -19,19 +19,20 @@ type Transform func(wasm []byte) ([]byte, error)
 // Stage is a runtime in which scripts are played.
 type Stage struct {
 	Runtime   wazero.Runtime
-	Transform Transform // nil: as it is
-	Start     string    // an export that stands for the start function, called first if it is there
-	Exception string    // an exported i32 that is not zero after a call that ended by an exception; "" for none
+	Transform Transform       // nil: as it is
+	Start     string          // an export that stands for the start function, called first if it is there
+	Exception string          // an exported i32 that is not zero after a call that ended by an exception; "" for none
+	ctx       context.Context //nolint:containedctx // where instances have their memories from
 	named     map[string]api.Module
 	last      api.Module
 }
 
 // NewStage makes a stage. setup, if not nil, adds host modules before the module
-// "spectest", which is transformed like all others.
-func NewStage(tb testing.TB, cfg wazero.RuntimeConfig, tr Transform, start string, setup func(context.Context, wazero.Runtime)) *Stage {
+// "spectest", which is transformed like all others. Memories are those of the context's
+// allocator, if it has one.
+func NewStage(ctx context.Context, tb testing.TB, cfg wazero.RuntimeConfig, tr Transform, start string, setup func(context.Context, wazero.Runtime)) *Stage {
 	tb.Helper()
-	ctx := context.Background()
-	s := &Stage{Runtime: wazero.NewRuntimeWithConfig(ctx, cfg), Transform: tr, Start: start, named: map[string]api.Module{}}
+	s := &Stage{Runtime: wazero.NewRuntimeWithConfig(ctx, cfg), Transform: tr, Start: start, ctx: ctx, named: map[string]api.Module{}}
 	if setup != nil {
 		setup(ctx, s.Runtime)
 	}
@@ -97,7 +98,7 @@ type Outcome struct {
 // ask nothing of a runtime.
 func (s *Stage) Play(tb testing.TB, sc *Script, i int) (o Outcome, ran bool) {
 	tb.Helper()
-	ctx := context.Background()
+	ctx := s.ctx
 	c := &sc.Commands[i]
 	switch c.Type {
 	case "module":

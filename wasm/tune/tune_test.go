@@ -216,7 +216,7 @@ func TestSpecScripts(t *testing.T) {
 	anything := &check.Options{AnyImport: true, TableMin: 1 << 40, BranchTargets: 30_000, Limits: &binary.Limits{Locals: 100_000, Tables: 1000, Exports: 10_000}}
 	played, changed := 0, 0
 	for _, sc := range spectest.Load(t, spectest.V2) {
-		stage := spectest.NewStage(t, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2|experimental.CoreFeaturesExtendedConst),
+		stage := spectest.NewStage(t.Context(), t, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2|experimental.CoreFeaturesExtendedConst),
 			func(b []byte) ([]byte, error) {
 				in, err := check.Module(b, anything)
 				if err != nil {

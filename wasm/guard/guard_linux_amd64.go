@@ -1,0 +1,198 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// code is a guest's code. The handler reads it without a lock: version is odd while the rest
+// changes.
+type code struct {
+	version  uint64
+	from, to uintptr
+	table    uintptr // of pairs of uint32: a function, and its landing, from the beginning on
+	count    uintptr
+}
+
+// arena is address space that memories are taken from.
+type arena struct{ from, to uintptr }
+
+const (
+	maxCodes  = 1 << 16
+	maxArenas = 128
+
+	front     = 2 << 30        // bytes before each memory
+	behind    = 4<<30 + 64<<10 // and behind the 4 GiB that an address can reach: for the offset
+	stride    = Size + behind  // the end of one is the front of the next
+	perArena  = 64             // memories
+	arenaSize = front + perArena*stride
+)
+
+// Read by the handler.
+var (
+	codes      [maxCodes]code
+	codeCount  uint64 // of entries that were ever used
+	arenas     [maxArenas]arena
+	arenaCount uint64
+	goHandler  uintptr
+	faults     uint64 // that it took
+)
+
+var (
+	mu        sync.Mutex
+	installed bool
+	free      []int          // entries of codes
+	idle      [][]byte       // memories that came back
+	newest    unsafe.Pointer // arena, of which taken are given out
+	taken     int
+)
+
+func handlerAddress() uintptr
+
+// Faults is how many faults the handler has taken.
+func Faults() uint64 { return atomic.LoadUint64(&faults) }
+
+// action is struct sigaction of the kernel.
+type action struct {
+	handler  uintptr
+	flags    uint64
+	restorer uintptr
+	mask     uint64
+}
+
+func sigaction(set, old *action) error {
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGSEGV), uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), 8, 0, 0) //nolint:gosec // the kernel takes addresses
+	if errno != 0 {
+		return fmt.Errorf("guard: rt_sigaction: %w", errno)
+	}
+	return nil
+}
+
+// Install puts the handler before Go's, once in a process and for all of its life. The mask, the
+// stack and all else of Go's stay. It must come before a process gives up system calls.
+func Install() error {
+	mu.Lock()
+	defer mu.Unlock()
+	if installed {
+		return nil
+	}
+	const onStack, info, unmasked = 0x08000000, 4, 1<<(unix.SIGKILL-1) | 1<<(unix.SIGSTOP-1)
+	var a action
+	if err := sigaction(nil, &a); err != nil {
+		return err
+	}
+	if a.handler <= 1 || a.flags&onStack == 0 || a.flags&info == 0 || ^a.mask != unmasked {
+		return errors.New("guard: Go's runtime has another handler of SIGSEGV than the one that is known")
+	}
+	goHandler = a.handler
+	if !grow() {
+		return errors.New("guard: there is no address space to reserve")
+	}
+	a.handler = handlerAddress()
+	if err := sigaction(&a, nil); err != nil {
+		return err
+	}
+	installed = true
+	return nil
+}
+
+// Code tells the handler of a guest's code before it runs. landings are pairs of offsets, in
+// rising order: of a function that has unchecked accesses, and of where it goes on after a fault
+// in it, which is where the function ends. Both must stay until forget is called.
+func Code(b []byte, landings []uint32) (forget func(), err error) {
+	mu.Lock()
+	defer mu.Unlock()
+	i := int(codeCount) //nolint:gosec // at most maxCodes
+	switch n := len(free); {
+	case n > 0:
+		i, free = free[n-1], free[:n-1]
+	case i == maxCodes:
+		return nil, fmt.Errorf("guard: there are %d modules already", maxCodes)
+	}
+	c := &codes[i]
+	from := uintptr(unsafe.Pointer(unsafe.SliceData(b)))                                                             //nolint:gosec // compared with addresses
+	c.set(from, from+uintptr(len(b)), uintptr(unsafe.Pointer(unsafe.SliceData(landings))), uintptr(len(landings)/2)) //nolint:gosec // as said
+	if uint64(i) == codeCount {                                                                                      //nolint:gosec // never negative
+		atomic.StoreUint64(&codeCount, codeCount+1)
+	}
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		c.set(0, 0, 0, 0)
+		free = append(free, i)
+	}, nil
+}
+
+func (c *code) set(from, to, table, count uintptr) {
+	atomic.AddUint64(&c.version, 1)
+	atomic.StoreUintptr(&c.from, from)
+	atomic.StoreUintptr(&c.to, to)
+	atomic.StoreUintptr(&c.table, table)
+	atomic.StoreUintptr(&c.count, count)
+	atomic.AddUint64(&c.version, 1)
+}
+
+// grow makes one more arena. The mutex is held.
+func grow() bool {
+	if arenaCount == maxArenas {
+		return false
+	}
+	p, err := unix.MmapPtr(-1, 0, nil, arenaSize, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return false
+	}
+	newest, taken = p, 0
+	arenas[arenaCount] = arena{uintptr(p), uintptr(p) + arenaSize}
+	atomic.StoreUint64(&arenaCount, arenaCount+1)
+	return true
+}
+
+// Reserve gives [Size] bytes of address space between guard pages, of which none can be accessed
+// before [Open]; nil if there is none to be had.
+func Reserve() []byte {
+	mu.Lock()
+	defer mu.Unlock()
+	if n := len(idle); n > 0 {
+		b := idle[n-1]
+		idle = idle[:n-1]
+		return b
+	}
+	if taken == perArena && !grow() {
+		return nil
+	}
+	b := unsafe.Slice((*byte)(unsafe.Add(newest, front+taken*stride)), Size) //nolint:gosec // memory of the kernel's, not of Go's
+	taken++
+	return b
+}
+
+// Open has bytes read as zeros, and be written, whole pages of what Reserve gave. It reports
+// whether that worked.
+func Open(b []byte) bool {
+	return len(b) == 0 || unix.Mprotect(b, unix.PROT_READ|unix.PROT_WRITE) == nil
+}
+
+// Close has bytes that were opened lose their content, and be guard pages again.
+func Close(b []byte) bool {
+	if len(b) == 0 {
+		return true
+	}
+	at := unsafe.Pointer(unsafe.SliceData(b)) //nolint:gosec // where to map is an address
+	p, err := unix.MmapPtr(-1, 0, at, uintptr(len(b)), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE|unix.MAP_FIXED)
+	return err == nil && p == at
+}
+
+// Release takes back what Reserve gave, of which the first opened bytes were opened. What cannot
+// be closed is not given out again.
+func Release(b []byte, opened uint64) {
+	b = unsafe.Slice(unsafe.SliceData(b), Size) // it may have been cut
+	if Close(b[:opened]) {
+		mu.Lock()
+		idle = append(idle, b)
+		mu.Unlock()
+	}
+}
