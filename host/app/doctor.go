@@ -158,6 +158,11 @@ var smallest = []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x
 
 func (x *Examination) engine(ctx context.Context, e *wasm.Engine) {
 	x.Engine = Finding{Name: "engine", Detail: fmt.Sprintf("modules are compiled by wazero %s with %d edits", wasm.CompilerVersion(), len(wasm.CompilerEdits()))}
+	if err := guardPages(); err == nil {
+		x.Engine.Detail += ", and trap by faults in guard pages"
+	} else {
+		x.Engine.Detail += ", and check each access of memory (no guard pages: " + err.Error() + ")"
+	}
 	if interpreted {
 		x.Engine.Detail = "modules are interpreted, slowly: there is no compiler for " + runtime.GOARCH
 	}

@@ -251,6 +251,11 @@ func OpenEngine(cacheDir string) (*wasm.Engine, error) {
 	return wasm.Open(&wasm.Options{CacheDir: cacheDir, Interpreter: interpreted})
 }
 
+// OpenWorkerEngine opens an engine as worker processes of this machine have it, for measuring.
+func OpenWorkerEngine(cacheDir string) (*wasm.Engine, error) {
+	return wasm.Open(&wasm.Options{CacheDir: cacheDir, Interpreter: interpreted, GuardPages: guardPages() == nil})
+}
+
 // Roots are the folders of skills that settings name, or those given instead.
 // All of them are the operator's own, so what is in them is trusted. The default
 // folder may be missing: a host without skills is a host.

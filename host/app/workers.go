@@ -34,6 +34,7 @@ import (
 const (
 	workerCommand  = "worker"
 	compileCommand = "compile-module"
+	guardCommand   = "try-guard-pages"
 )
 
 // hasWorkers says whether this platform can have worker processes.
@@ -54,6 +55,8 @@ func Child(args []string) (code int, is bool) {
 		run = workerMain
 	case compileCommand:
 		run = compileMain
+	case guardCommand:
+		run = func([]string) error { return wasm.TryGuardPages() }
 	default:
 		return 0, false
 	}
@@ -93,6 +96,7 @@ func workerMain(args []string) error {
 	flags.Var(&read, "read", "folder that may be read")
 	flags.Uint64Var(&c.Files, "files", 0, "limit of each file in memory, in bytes")
 	flags.BoolVar(&c.Apart, "apart", false, "in a mount namespace of its own")
+	guarded := flags.Bool(guardedFlag, false, "guests trap by faults in guard pages")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -103,7 +107,7 @@ func workerMain(args []string) error {
 	defer link.Close()
 	// The engine is opened before the doors are closed: it makes folders, and asks the
 	// kernel for what it will need.
-	e, err := wasm.Open(&wasm.Options{CacheDir: modules, CompiledOnly: true, ShareCode: true})
+	e, err := wasm.Open(&wasm.Options{CacheDir: modules, CompiledOnly: true, ShareCode: true, GuardPages: *guarded})
 	if err != nil {
 		return err
 	}
@@ -138,12 +142,13 @@ func compileMain(args []string) error {
 	flags.StringVar(&file, "file", "", "digest of the module")
 	flags.StringVar(&function, "function", "", "function that a plug-in of Extism is called for")
 	flags.BoolVar(&c.Apart, "apart", false, "in a mount namespace of its own")
+	guarded := flags.Bool(guardedFlag, false, "guests trap by faults in guard pages")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	debug.SetMemoryLimit(int64(c.Memory / 4 * 3))
 	say := func(out *workers.Compiled) error { return json.NewEncoder(os.Stdout).Encode(out) }
-	e, err := wasm.Open(&wasm.Options{CacheDir: c.Write, ShareCode: true})
+	e, err := wasm.Open(&wasm.Options{CacheDir: c.Write, ShareCode: true, GuardPages: *guarded})
 	if err != nil {
 		return say(&workers.Compiled{Failed: err.Error()})
 	}
@@ -220,16 +225,19 @@ type processes struct {
 // openWorkers makes the pool; no process is started yet.
 func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	w := &processes{outgoing: h.traced(outgoing(s, h.log, h.alone, h.denied))}
-	compile, err := self(compileCommand)
+	compile, err := guest(compileCommand)
 	if err != nil {
 		return err
 	}
-	work, err := self(workerCommand)
+	work, err := guest(workerCommand)
 	if err != nil {
 		return err
 	}
 	if w.modules, err = OpenModules(d.root, compile, h); err != nil {
 		return err
+	}
+	if err := guardPages(); err != nil && runtime.GOARCH == "amd64" && len(wasm.CompilerEdits()) > 0 {
+		h.log.Warn("skills compute more slowly: their accesses of memory are checked one by one", slog.String("reason", err.Error()))
 	}
 	h.workers = w
 	h.owns(w.close)
@@ -272,7 +280,7 @@ func CompileRuntime(ctx context.Context, stateDir, path, digest string) error {
 	if !hasWorkers {
 		return compileHere(ctx, stateDir, path, digest)
 	}
-	compile, err := self(compileCommand)
+	compile, err := guest(compileCommand)
 	if err != nil {
 		return err
 	}
@@ -303,7 +311,11 @@ func compileHere(ctx context.Context, stateDir, path, digest string) error {
 // moduleVersion names what makes modules: a program that makes them otherwise does
 // not take these.
 func moduleVersion() string {
-	return fmt.Sprintf("%s-%s-%s-pages", wasm.Generation(), runtime.GOARCH, wasm.CompilerVersion())
+	checks := ""
+	if guardPages() == nil {
+		checks = "-guarded"
+	}
+	return fmt.Sprintf("%s-%s-%s-pages%s", wasm.Generation(), runtime.GOARCH, wasm.CompilerVersion(), checks)
 }
 
 func (w *processes) runners(h *Host, s *config.Settings, d state) (list []skill.Runner) {

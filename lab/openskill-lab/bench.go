@@ -156,7 +156,7 @@ func (a *cli) benchRows(ctx context.Context, s *config.Settings, o *benchOptions
 
 // bench runs the suites of the engine and of the way of a call.
 func (a *cli) bench(ctx context.Context, s *config.Settings, wanted func(suite, name string) bool) ([]measure.Row, error) {
-	e, err := app.OpenEngine(app.CacheDir(s.StateDir))
+	e, err := app.OpenWorkerEngine(app.CacheDir(s.StateDir))
 	if err != nil {
 		return nil, err
 	}

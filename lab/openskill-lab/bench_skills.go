@@ -28,7 +28,7 @@ var benchScripts = filepath.Join("examples", "bench", "python")
 // skillBench opens what measures skills, on an engine of its own.
 func skillBench(s *config.Settings, o *benchOptions) (b *skillbench.Bench, stop func(), err error) {
 	cache := app.CacheDir(s.StateDir)
-	e, err := app.OpenEngine(cache)
+	e, err := app.OpenWorkerEngine(cache)
 	if err != nil {
 		return nil, nil, err
 	}
