@@ -26,6 +26,7 @@ import (
 func main() {
 	c := compiler{}
 	flag.BoolVar(&c.raw, "raw", false, "compile modules as they are, without the passes of the engine")
+	flag.BoolVar(&c.checked, "checked", false, "compile with checks of addresses, in the place of guard pages")
 	flag.BoolVar(&c.trusted, "trusted", false, "compile files as language runtimes of the host")
 	generate := flag.String("generate", "", "compile generated programs: "+strings.Join(names(), ", "))
 	first := flag.Uint64("first", 0, "the first seed of generated programs")
@@ -43,13 +44,14 @@ func main() {
 }
 
 type compiler struct {
-	raw, trusted bool
-	engine       *wasm.Engine
-	compiled     int // by this engine
-	modules      int
-	refused      int
-	faults       int
-	short        int // of registers
+	raw, trusted, checked bool
+
+	engine   *wasm.Engine
+	compiled int // by this engine
+	modules  int
+	refused  int
+	faults   int
+	short    int // of registers
 }
 
 // generators make programs; they are those that the tests of the passes use.
@@ -150,7 +152,7 @@ func (c *compiler) compile(module []byte) error {
 		c.engine = nil
 	}
 	if c.engine == nil {
-		e, err := wasm.Open(&wasm.Options{})
+		e, err := wasm.Open(&wasm.Options{GuardPages: !c.checked})
 		if err != nil {
 			return err
 		}
