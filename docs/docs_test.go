@@ -328,6 +328,8 @@ func newPlace(t *testing.T) *place {
 	t.Helper()
 	root := repo(t)
 	w := &place{dir: t.TempDir(), env: environment()}
+	// Packages come from a folder that a page makes, and from no index.
+	w.env = append(w.env, "PIP_NO_INDEX=1", "PIP_FIND_LINKS="+filepath.Join(w.dir, "wheels"))
 	state := filepath.Join(w.dir, ".openskill")
 	if err := os.Mkdir(filepath.Join(w.dir, "bin"), 0o700); err != nil {
 		t.Fatal(err)

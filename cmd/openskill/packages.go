@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"openskill/host/app"
 	"openskill/host/packages"
 	"openskill/host/pysource/preflight"
 	"openskill/internal/cliflag"
@@ -27,7 +28,8 @@ func (a *cli) packagesCommand() *cobra.Command {
 Python, and npm packages without native code. pip and npm of this machine resolve and
 download them, from the index that they are set up for; nothing of a package is run
 outside the sandbox. They are locked by digest in the state folder; the skill's own
-folder stays as it is. A host never downloads packages by itself.`,
+folder stays as it is. A host never downloads packages by itself. Uploaded skills get
+theirs over HTTP: POST /skills/ID/versions/VERSION/packages.`,
 		Example: `  openskill packages add ./weather
   openskill packages add ./weather python:requests npm:chalk@^5
   openskill packages list ./weather`,
@@ -45,10 +47,6 @@ type packagesFlags struct {
 	allowed  string
 	asJSON   bool
 }
-
-// defaultAge is how old a release must be at least: most malicious releases are found
-// within days.
-const defaultAge = 7 * 24 * time.Hour
 
 func bindPackages(cmd *cobra.Command) *packagesFlags {
 	o := &packagesFlags{settings: bindSettings(cmd, "state", "python")}
@@ -168,15 +166,16 @@ func packagesFailed(err error) error {
 
 // options are what the flags and the runtimes say.
 func (f *packagesFlags) options(state, python string) (*packages.Options, error) {
-	o := &packages.Options{Python: python, MinAge: defaultAge, Library: map[string]bool{}}
+	o, err := app.PackageOptions(runtimes.New(state), python)
+	if err != nil {
+		return nil, hostFailed(err)
+	}
 	if f.age != "" {
-		var err error
 		if o.MinAge, err = parseAge(f.age); err != nil {
 			return nil, usage("--min-age %s: use a time such as 12h or 3d; 0 allows all releases", quote(f.age))
 		}
 	}
 	if f.from != "" {
-		var err error
 		if o.From, err = filepath.Abs(f.from); err != nil {
 			return nil, hostFailed(err)
 		}
@@ -191,18 +190,6 @@ func (f *packagesFlags) options(state, python string) (*packages.Options, error)
 		}
 		o.Allowed = func(e packages.Ecosystem, name string) bool { return list[string(e)+":"+name] }
 	}
-	store := runtimes.New(state)
-	library, had, err := store.Modules("scientific")
-	if err != nil {
-		return nil, hostFailed(err)
-	}
-	for _, m := range library {
-		o.Library[m] = true
-	}
-	for _, p := range had {
-		o.Had = append(o.Had, packages.Had{Name: p.Name, Version: p.Version})
-	}
-	o.PythonVersion = store.List()[0].Version
 	return o, nil
 }
 
@@ -267,17 +254,13 @@ func askedPackages(folder string, names []string) ([]packages.Requirement, error
 		}
 		return asked, nil
 	}
-	declared, err := preflight.Declarations(root)
-	if err != nil {
+	asked, err = app.DeclaredPackages(root)
+	var e *skill.Error
+	switch {
+	case errors.As(err, &e):
+		return nil, &exitError{exitFailed, e}
+	case err != nil:
 		return nil, usage("cannot read the folder %s: %v", quote(folder), plain(err))
-	}
-	for _, d := range declared {
-		r, err := packages.ParseRequirement(d.Text, packages.Ecosystem(d.Ecosystem))
-		if err != nil {
-			return nil, failed(skill.InvalidArgument, "%s:%d: %s", d.File, d.Line, err)
-		}
-		r.From = d.File
-		asked = append(asked, r)
 	}
 	return asked, nil
 }
@@ -405,7 +388,7 @@ materials, CycloneDX 1.6 in JSON.`,
 		}
 		switch {
 		case sbom:
-			return writeSkillSBOM(a.stdout, l)
+			return l.WriteBill(a.stdout, filepath.Base(l.Folder), "")
 		case asJSON:
 			return a.printJSON(l)
 		}

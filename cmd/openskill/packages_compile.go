@@ -46,11 +46,7 @@ func (a *cli) compileModules(flags *settingsFlags, o *packages.Options) (closed 
 		if python == nil {
 			return "", nil, nil
 		}
-		c, err := python.Compile(ctx, skill.Local().Tenant, paths, texts)
-		if err != nil {
-			return "", nil, err
-		}
-		return c.Tag, c.Files, nil
+		return app.CompileWith(python, skill.Local().Tenant)(ctx, paths, texts)
 	}
 	return func() {
 		if h != nil {

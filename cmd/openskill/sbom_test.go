@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"openskill/host/app/hosttest"
+	"openskill/internal/cyclonedx"
 )
 
 // TestProgramIsUnder60MB holds the program to what CONTRIBUTING.md says of its size.
@@ -40,7 +41,7 @@ func TestSBOM(t *testing.T) {
 	if !bytes.Equal(text, run()) {
 		t.Error("the same binary gives two bills of materials")
 	}
-	var bom bill
+	var bom cyclonedx.Bill
 	if err := json.Unmarshal(text, &bom); err != nil {
 		t.Fatal(err)
 	}

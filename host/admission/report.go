@@ -34,6 +34,9 @@ type Report struct {
 	// Preflight says what the scripts of what was accepted need that the sandbox has not,
 	// as package preflight does; missing where there are none.
 	Preflight json.RawMessage `json:"preflight,omitempty"`
+	// Packages is the lock of the packages that the operator gave the version; missing where it
+	// has none.
+	Packages json.RawMessage `json:"packages,omitempty"`
 }
 
 // File is one file of a skill.

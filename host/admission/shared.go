@@ -27,5 +27,24 @@ func (a *Admission) Readmit(ctx context.Context, archive *os.File, owner, stagin
 	return (&Admission{o}).Admit(ctx, Source{Archive: archive, Owner: owner}, staging)
 }
 
+// PackFolder writes a folder of packages as a zip, which other hosts unpack by [UnpackFolder]: the
+// same bytes for the same files. Of l, Bytes and Files are looked at.
+func PackFolder(w io.Writer, folder string, l Limits) error {
+	return pack(w, folder, nil, l.Files, l.Bytes)
+}
+
+// UnpackFolder is [Unpack] for what another host has packed of archives that it has unpacked: what
+// bounds an archive by its size, or a path by its depth, has been looked at there.
+func UnpackFolder(ctx context.Context, archive *os.File, folder string, l Limits) ([]File, error) {
+	return unpackBy(ctx, archive, folder, &Options{
+		MaxArchive: l.Bytes + l.Bytes/1000 + int64(l.Files)*int64(entryCost+2*sharedPath), MaxUnpacked: l.Bytes, MaxFiles: l.Files, MaxRatio: maxRatio,
+		MaxDepth: sharedPath, MaxName: unpackName, MaxPath: sharedPath,
+	})
+}
+
+// sharedPath is the longest path of what hosts pack for each other, in bytes: as long as systems
+// take one.
+const sharedPath = 4096
+
 // maxRatio is more than deflate can do.
 const maxRatio = 1100

@@ -28,11 +28,15 @@ const (
 // uploads, and lists its files, which are read-only. The error is a *skill.Error: of code
 // ARCHIVE_REJECTED where the archive is at fault.
 func Unpack(ctx context.Context, archive *os.File, folder string, l Limits) ([]File, error) {
-	o := Options{
+	return unpackBy(ctx, archive, folder, &Options{
 		MaxArchive: l.Archive, MaxUnpacked: l.Bytes, MaxFiles: l.Files, MaxRatio: unpackRatio,
 		MaxDepth: unpackDepth, MaxName: unpackName, MaxPath: unpackPath,
-	}
-	t, err := newTree(ctx, &o, folder)
+	})
+}
+
+// unpackBy is [Unpack] by these options.
+func unpackBy(ctx context.Context, archive *os.File, folder string, o *Options) ([]File, error) {
+	t, err := newTree(ctx, o, folder)
 	if err == nil {
 		defer t.close()
 		err = t.unpack(archive)

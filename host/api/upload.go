@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -28,6 +29,13 @@ type Uploads interface {
 
 	// Decide makes a decision about a version.
 	Decide(d catalogue.Decision) (skill.VersionState, error)
+
+	// SetPackages gives a version packages; where the wish is nil it takes them away. It may take
+	// minutes.
+	SetPackages(ctx context.Context, d catalogue.Decision, w *PackageWish) (*skill.PackagesResult, error)
+
+	// Bill gives the bill of materials of a version that the caller finds.
+	Bill(ctx context.Context, p skill.Principal, id skill.ID, version string) (json.RawMessage, error)
 
 	// Report makes the admission report of a version that the caller finds, anew.
 	Report(ctx context.Context, p skill.Principal, id skill.ID, version string) (*skill.UploadResult, error)

@@ -105,14 +105,17 @@ func preflightModules(store *runtimes.Store) (func(name string) (preflight.Home,
 }
 
 // look gives what is known of a folder's scripts, as JSON; nil where it has none, or
-// where they cannot be read here. It refuses nothing.
-func (a *ahead) look(ctx context.Context, folder, tenant string) json.RawMessage {
+// where they cannot be read here. Given says that the folder has packages. It refuses nothing.
+func (a *ahead) look(ctx context.Context, folder, tenant string, given bool) json.RawMessage {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil
 	}
 	defer root.Close()
 	o, err := a.options()
+	if err == nil && given {
+		o, _, err = WithPackages(o, a.host.packages, folder)
+	}
 	if err == nil {
 		own := *o
 		own.Tenant = tenant

@@ -76,7 +76,7 @@ func (h *Host) openUploads() error {
 	o := catalogue.Options{
 		DB: h.kept.db, Dir: uploadsDir(s.StateDir), Admission: admission, Reserved: h.skills.Has, Log: h.log, Now: h.kept.log.DatabaseTime,
 		Read:   func(folder string) (*manifest.Skill, []manifest.Problem) { return manifest.ReadFolder(folder, read) },
-		Skills: s.UploadSkills, Versions: s.UploadVersions, Bytes: s.UploadBytes(), Grace: uploadGrace, Alone: h.alone,
+		Skills: s.UploadSkills, Versions: s.UploadVersions, Packages: h.packages, Bytes: s.UploadBytes(), Grace: uploadGrace, Alone: h.alone,
 	}
 	if h.kept.db.Kind() == store.SQLite {
 		o.Old = filepath.Join(s.StateDir, oldUploads)
@@ -187,7 +187,7 @@ func (o *oneUpload) admit(ctx context.Context, src admission.Source, dryRun bool
 	if err != nil {
 		return nil, err
 	}
-	admitted.Report.Preflight = o.of.ahead.look(ctx, admitted.Folder, o.by.Tenant)
+	admitted.Report.Preflight = o.of.ahead.look(ctx, admitted.Folder, o.by.Tenant, false)
 	report, err := json.Marshal(admitted.Report)
 	if err != nil {
 		return nil, fmt.Errorf("host.Admit: the report: %w", err)
@@ -225,8 +225,11 @@ func (u *uploads) Report(ctx context.Context, p skill.Principal, id skill.ID, ve
 	if err != nil {
 		return nil, err
 	}
+	if made.Packages, err = u.PackagesOf(ctx, p.Tenant, id, d.Version); err != nil {
+		return nil, err
+	}
 	if made.Verdict == admission.Accepted {
-		made.Preflight = u.ahead.look(ctx, s.Folder, s.Owner)
+		made.Preflight = u.ahead.look(ctx, s.Folder, s.Owner, made.Packages != nil)
 	}
 	report, err := json.Marshal(made)
 	if err != nil {

@@ -71,7 +71,7 @@ func (s *Store) mark(k key, folder string, here bool, refused string) {
 	r = r.clone()
 	for _, v := range r.kept() {
 		if s.folder(k, v) == folder {
-			v.absent = !here && refused == ""
+			v.absent = s.lacks(folder, v)
 		}
 	}
 	s.skills[k] = r
@@ -142,12 +142,13 @@ func (s *Store) fetch(k key, v *version) {
 		}
 		err = s.fetchOnce(k, v)
 		leave()
-		switch {
-		case err == nil, s.ctx.Err() != nil, !s.wanted(k, folder):
+		if v = s.wanted(k, folder); v == nil || s.ctx.Err() != nil {
 			return
 		}
-		s.o.Log.Warn("cannot fetch the files of an upload; retrying",
-			slog.String("skill_id", string(k.id)), slog.String("version", v.version), slog.String("error", err.Error()))
+		if err != nil { // else its packages have changed meanwhile
+			s.o.Log.Warn("cannot fetch the files of an upload; retrying",
+				slog.String("skill_id", string(k.id)), slog.String("version", v.version), slog.String("error", err.Error()))
+		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
@@ -158,19 +159,38 @@ func (s *Store) fetch(k key, v *version) {
 	}
 }
 
-// wanted reports whether a version is still missing here.
-func (s *Store) wanted(k key, folder string) bool {
+// wanted gives a version as it is now if it is still missing here, else nil.
+func (s *Store) wanted(k key, folder string) *version {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	r := s.skills[k]
-	return r != nil && slices.ContainsFunc(r.live(), func(v *version) bool { return v.absent && s.folder(k, v) == folder })
+	if r := s.skills[k]; r != nil {
+		for _, v := range r.live() {
+			if v.absent && s.folder(k, v) == folder {
+				return v
+			}
+		}
+	}
+	return nil
 }
 
-// fetchOnce brings the files of a version here. What this host refuses counts as here:
-// it is shown with the reason, and not called.
+// fetchOnce brings the files of a version here, and those of its packages. What this host
+// refuses counts as here: it is shown with the reason, and not called.
+func (s *Store) fetchOnce(k key, v *version) error {
+	s.mu.RLock()
+	there := s.here[s.folder(k, v)]
+	s.mu.RUnlock()
+	if !there {
+		if err := s.fetchFiles(k, v); err != nil || s.refusal(s.folder(k, v)) != "" {
+			return err
+		}
+	}
+	return s.fetchPackages(k, v)
+}
+
+// fetchFiles brings the files of a version here.
 //
 // it goes on when the call is over that has found something missing
-func (s *Store) fetchOnce(k key, v *version) error {
+func (s *Store) fetchFiles(k key, v *version) error {
 	u, err := s.begin(k.tenant)
 	if err != nil {
 		return err
@@ -225,6 +245,9 @@ func (s *Store) drop(folder string) {
 	delete(s.refused, folder)
 	s.mu.Unlock()
 	s.loaded.forget(folder)
+	if s.o.Packages != nil {
+		s.o.Packages.Forget(folder)
+	}
 	s.discard(folder)
 }
 

@@ -193,6 +193,12 @@ func (s *Store) skill(r *record, v *version, may bool) (*manifest.Skill, error) 
 		return nil, s.disk("catalogue.Get", k, err)
 	}
 	out := *found
+	var requires []string
+	if broken == nil {
+		if out.Packages, requires, err = s.usePackages(k, v); err != nil {
+			return nil, err
+		}
+	}
 	d := &out.Descriptor
 	out.Owner = k.tenant
 	d.Version, d.Digest, d.Trust = v.version, v.digest, skill.Community
@@ -204,6 +210,9 @@ func (s *Store) skill(r *record, v *version, may bool) (*manifest.Skill, error) 
 		d.State = skill.StateDisabled // it may be called by its name only
 	}
 	d.Enabled = d.State == skill.StateEnabled
+	if len(requires) > 0 {
+		d.Requires = slices.Concat(d.Requires, requires)
+	}
 	return &out, nil
 }
 

@@ -166,7 +166,7 @@ func (s *Store) importFiles(ctx context.Context, folder string, v *version) erro
 	if err := s.o.Admission.Pack(f, folder); err != nil {
 		return err
 	}
-	return s.commit(ctx, "catalogue.import", key{}, &blob{v.digest, f}, func(*tx) error { return nil })
+	return s.commit(ctx, "catalogue.import", key{}, []blob{{v.digest, f}}, func(*tx) error { return nil })
 }
 
 // oldFolder is the name of the folder of a version of an older release.

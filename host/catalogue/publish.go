@@ -133,7 +133,7 @@ func (s *Store) usage(tenant string) (u usage) {
 			u.skills++
 		}
 		for _, v := range r.kept() {
-			u.bytes += v.bytes
+			u.bytes += v.bytes + v.packages.bytes
 		}
 	}
 	return u
@@ -200,7 +200,7 @@ func (u *Upload) publish(ctx context.Context, a *admission.Admitted) (skill.Vers
 	defer s.bringing(s.folder(k, &version{digest: a.Digest}))()
 	var v *version
 	space := spaceOf(a.Folder)
-	err = s.change(ctx, "catalogue.Publish", k, &blob{a.Digest, archive}, func(t *tx) error {
+	err = s.change(ctx, "catalogue.Publish", k, []blob{{a.Digest, archive}}, func(t *tx) error {
 		before, err := t.record(k)
 		if err != nil {
 			return err
@@ -273,7 +273,7 @@ func (r *record) add(a *admission.Admitted, space int64, by string, now time.Tim
 		}
 		r.versions = append(r.versions, v)
 	}
-	v.deleted, v.enabled, v.approved = time.Time{}, false, nil
+	v.deleted, v.enabled, v.approved, v.packages = time.Time{}, false, nil, locked{}
 	v.uploadedBy, v.uploadedAt = skill.CleanText(by, 128), now
 	return v
 }

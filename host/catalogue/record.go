@@ -50,8 +50,9 @@ type version struct {
 	quarantine *Mark
 	deleted    time.Time // zero: it is there
 	gone       bool      // the files too: what the version was is remembered
+	packages   locked
 
-	absent bool // the files are not on this host yet
+	absent bool // the files, or those of its packages, are not on this host yet
 }
 
 // Mark is who decided, when, and why.

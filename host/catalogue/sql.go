@@ -19,7 +19,8 @@ const Topic = "uploads"
 // one statement, so that a record and its versions are of one moment.
 func selectRecords(ctx context.Context, on store.Querier, where string, args ...any) ([]*record, error) {
 	rows, err := on.QueryContext(ctx, `SELECT u.tenant, u.id, u.current_version, u.history, u.revision, v.version, v.digest, v.bytes, v.position, v.uploaded_by, v.uploaded_at,
-			v.enabled, v.was_enabled, v.approved_by, v.approved_at, v.approved_reason, v.quarantined_by, v.quarantined_at, v.quarantine_reason, v.deleted_at, v.gone
+			v.enabled, v.was_enabled, v.approved_by, v.approved_at, v.approved_reason, v.quarantined_by, v.quarantined_at, v.quarantine_reason, v.deleted_at, v.gone,
+			v.packages_lock, v.packages_set, v.packages_bytes
 		FROM uploads u JOIN upload_versions v ON v.tenant = u.tenant AND v.id = u.id
 		WHERE `+where+` ORDER BY u.revision, u.tenant, u.id, v.position`, args...)
 	if err != nil {
@@ -32,7 +33,8 @@ func selectRecords(ctx context.Context, on store.Querier, where string, args ...
 		var history string
 		var uploaded, approvedAt, quarantinedAt, deleted int64
 		err := rows.Scan(&r.key.tenant, &r.key.id, &r.current, &history, &r.revision, &v.version, &v.digest, &v.bytes, &v.position, &v.uploadedBy, &uploaded,
-			&v.enabled, &v.wasEnabled, &approved.By, &approvedAt, &approved.Reason, &quarantine.By, &quarantinedAt, &quarantine.Reason, &deleted, &v.gone)
+			&v.enabled, &v.wasEnabled, &approved.By, &approvedAt, &approved.Reason, &quarantine.By, &quarantinedAt, &quarantine.Reason, &deleted, &v.gone,
+			&v.packages.lock, &v.packages.set, &v.packages.bytes)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +118,7 @@ type usage struct {
 }
 
 func (t *tx) usage(tenant string) (u usage, err error) {
-	return u, t.QueryRowContext(t.ctx, `SELECT CAST(COALESCE(SUM(CASE WHEN gone THEN 0 ELSE bytes END), 0) AS BIGINT),
+	return u, t.QueryRowContext(t.ctx, `SELECT CAST(COALESCE(SUM(CASE WHEN gone THEN 0 ELSE bytes + packages_bytes END), 0) AS BIGINT),
 			COUNT(DISTINCT CASE WHEN deleted_at = 0 THEN id END), COUNT(DISTINCT id)
 		FROM upload_versions WHERE tenant = $1`, tenant).Scan(&u.bytes, &u.skills, &u.remembered)
 }
@@ -138,15 +140,17 @@ func (t *tx) save(r, before *record) error {
 		a, approvedAt := v.approved.columns()
 		q, quarantinedAt := v.quarantine.columns()
 		err := t.exec(`INSERT INTO upload_versions (tenant, id, version, digest, bytes, position, uploaded_by, uploaded_at, enabled, was_enabled,
-				approved_by, approved_at, approved_reason, quarantined_by, quarantined_at, quarantine_reason, deleted_at, gone)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+				approved_by, approved_at, approved_reason, quarantined_by, quarantined_at, quarantine_reason, deleted_at, gone,
+				packages_lock, packages_set, packages_bytes)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
 			ON CONFLICT (tenant, id, version) DO UPDATE SET digest = excluded.digest, bytes = excluded.bytes, position = excluded.position,
 				uploaded_by = excluded.uploaded_by, uploaded_at = excluded.uploaded_at, enabled = excluded.enabled, was_enabled = excluded.was_enabled,
 				approved_by = excluded.approved_by, approved_at = excluded.approved_at, approved_reason = excluded.approved_reason,
 				quarantined_by = excluded.quarantined_by, quarantined_at = excluded.quarantined_at, quarantine_reason = excluded.quarantine_reason,
-				deleted_at = excluded.deleted_at, gone = excluded.gone`,
+				deleted_at = excluded.deleted_at, gone = excluded.gone,
+				packages_lock = excluded.packages_lock, packages_set = excluded.packages_set, packages_bytes = excluded.packages_bytes`,
 			r.key.tenant, string(r.key.id), v.version, v.digest, v.bytes, v.position, v.uploadedBy, micros(v.uploadedAt), v.enabled, v.wasEnabled,
-			a.By, approvedAt, a.Reason, q.By, quarantinedAt, q.Reason, micros(v.deleted), v.gone)
+			a.By, approvedAt, a.Reason, q.By, quarantinedAt, q.Reason, micros(v.deleted), v.gone, v.packages.lock, v.packages.set, v.packages.bytes)
 		if err != nil {
 			return err
 		}
@@ -155,7 +159,10 @@ func (t *tx) save(r, before *record) error {
 }
 
 // unneeded says of archives b that no version needs them, and that none was written of since $1.
-const unneeded = "b.used_at < $1 AND NOT EXISTS (SELECT 1 FROM upload_versions v WHERE v.digest = b.digest AND NOT v.gone)"
+const unneeded = "b.used_at < $1" +
+	" AND NOT EXISTS (SELECT 1 FROM upload_versions v WHERE v.digest = b.digest AND NOT v.gone)" +
+	" AND NOT EXISTS (SELECT 1 FROM upload_versions v WHERE v.packages_lock = b.digest AND NOT v.gone)" +
+	" AND NOT EXISTS (SELECT 1 FROM upload_versions v WHERE v.packages_set = b.digest AND NOT v.gone)"
 
 // dropUnneeded removes archives that nobody needs.
 func (s *Store) dropUnneeded() error {

@@ -34,6 +34,8 @@ type Options struct {
 	Read func(folder string) (*manifest.Skill, []manifest.Problem)
 	// Admission packs what it has admitted, and checks what comes from the database.
 	Admission *admission.Admission
+	// Packages keeps the packages of versions on this host; nil: versions get none.
+	Packages Packages
 	// Reserved reports ids that uploads may not take; nil: none.
 	Reserved func(skill.ID) bool
 
@@ -270,7 +272,10 @@ func (s *Store) replace(now map[key]*record, upTo int64) (stale []string) {
 		for _, v := range r.kept() {
 			folder := s.folder(k, v)
 			keep[folder] = true
-			v.absent = !s.here[folder] && s.refused[folder] == ""
+			if old := s.skills[k]; old != nil && old.packagesOf(v.version) != v.packages {
+				delete(s.refused, folder) // it may have been for the packages
+			}
+			v.absent = s.lacks(folder, v)
 		}
 		s.hold(r)
 	}
@@ -339,7 +344,7 @@ func (s *Store) shares(tenant string) bool {
 	return false
 }
 
-// blob is the archive of a version's files.
+// blob is kept by its digest: the archive of a version's files, or what there is of its packages.
 type blob struct {
 	digest string
 	from   io.ReadSeeker
@@ -347,7 +352,7 @@ type blob struct {
 
 // change changes the record of a skill in the database, and then here. files may be nil; do
 // may be called again, and its error comes back as it is, with nothing changed.
-func (s *Store) change(ctx context.Context, op string, k key, files *blob, do func(t *tx) error) error {
+func (s *Store) change(ctx context.Context, op string, k key, files []blob, do func(t *tx) error) error {
 	err := s.commit(ctx, op, k, files, do)
 	if err == nil {
 		s.sync()
@@ -357,7 +362,7 @@ func (s *Store) change(ctx context.Context, op string, k key, files *blob, do fu
 
 // commit is change for the database alone. The files are written before the turn of this
 // transaction among all changes, which is short then.
-func (s *Store) commit(ctx context.Context, op string, k key, files *blob, do func(t *tx) error) error {
+func (s *Store) commit(ctx context.Context, op string, k key, files []blob, do func(t *tx) error) error {
 	s.mu.RLock()
 	closed := s.closed
 	s.mu.RUnlock()
@@ -369,8 +374,8 @@ func (s *Store) commit(ctx context.Context, op string, k key, files *blob, do fu
 	db := s.o.DB
 	err := db.InTopic(ctx, Topic, k.tenant, func() error {
 		return db.InTx(ctx, func(inner *sql.Tx) error {
-			if files != nil {
-				if err := db.WriteBlob(ctx, inner, files.digest, files.from); err != nil {
+			for _, b := range files {
+				if err := db.WriteBlob(ctx, inner, b.digest, b.from); err != nil {
 					return err
 				}
 			}

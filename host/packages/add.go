@@ -215,17 +215,10 @@ func (s *Store) make(ctx context.Context, work string, l *Lock, all []downloaded
 	if l.Set, err = manifest.Digest(m.dir); err != nil {
 		return err
 	}
-	to := s.set(l.Set)
 	if err := s.verify(l.Set); err == nil {
 		return nil // the same packages of another folder
 	}
-	if err := os.RemoveAll(to); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return err
-	}
-	return os.Rename(m.dir, to)
+	return s.place(m.dir, l.Set)
 }
 
 // put writes the lock, and removes what no lock names any more.

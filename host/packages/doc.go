@@ -1,7 +1,7 @@
 // Package packages keeps the packages of skills: pure Python wheels and npm packages that
 // a folder of scripts declares, or that the operator names.
 //
-// Only the operator adds them ([Store.Add]); a call downloads nothing. pip and npm resolve
+// Only the operator adds them ([Store.Add]), to folders and to uploads; a call downloads nothing. pip and npm resolve
 // and download: from the index, mirror or folder that they are set up for. They are kept
 // from running anything of a package (see pip.py and npm.go), and archives are unpacked by
 // package admission. What came is locked by digest.

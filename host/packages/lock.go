@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"openskill/internal/digest"
 	"openskill/sdk/skill"
 )
 
@@ -39,12 +40,13 @@ const format = 1
 // Lock says which packages the scripts of a folder have.
 type Lock struct {
 	Format   int           `json:"lock"`
-	Folder   string        `json:"folder"` // absolute, without symbolic links
-	Asked    []Requirement `json:"asked"`  // in order of ecosystem and name
+	Folder   string        `json:"folder,omitempty"` // absolute, without symbolic links
+	Asked    []Requirement `json:"asked"`            // in order of ecosystem and name
 	Packages []Package     `json:"packages"`
 	Set      string        `json:"set"` // digest of the files; "": all packages are those of a runtime
 	Files    int           `json:"files"`
 	Bytes    int64         `json:"bytes"`
+	Digest   string        `json:"digest,omitempty"` // of [Lock.Portable]
 }
 
 // Requirement is a package that was asked for.
@@ -159,7 +161,17 @@ func readLock(file string) (*Lock, error) {
 	return l, nil
 }
 
+// parseLock reads the lock of a folder of this host.
 func parseLock(b []byte) (*Lock, error) {
+	l, err := parsePortable(b)
+	if err == nil && !filepath.IsAbs(l.Folder) {
+		return nil, errors.New("invalid folder")
+	}
+	return l, err
+}
+
+// parsePortable reads the lock of any folder.
+func parsePortable(b []byte) (*Lock, error) {
 	if len(b) > maxLock {
 		return nil, fmt.Errorf("it has more than %d bytes", maxLock)
 	}
@@ -174,8 +186,8 @@ func parseLock(b []byte) (*Lock, error) {
 		return nil, errors.New("unexpected data after its end")
 	case l.Format != format:
 		return nil, fmt.Errorf("it has the format %d; this version of openskill reads %d", l.Format, format)
-	case !filepath.IsAbs(l.Folder) || l.Set != "" && !digestPattern.MatchString(l.Set) || len(l.Packages) > maxPackages:
-		return nil, errors.New("invalid folder or set, or too many packages")
+	case l.Set != "" && !digestPattern.MatchString(l.Set) || l.Digest != "" && !digestPattern.MatchString(l.Digest) || len(l.Packages) > maxPackages:
+		return nil, errors.New("invalid digest, or too many packages")
 	}
 	for i := range l.Packages {
 		p := &l.Packages[i]
@@ -190,6 +202,13 @@ func parseLock(b []byte) (*Lock, error) {
 
 // write replaces the lock of a folder, whole or not at all.
 func (l *Lock) write(file string) error {
+	if l.Digest == "" {
+		b, err := l.Portable()
+		if err != nil {
+			return err
+		}
+		l.Digest = digest.Of(b)
+	}
 	b, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {
 		return err

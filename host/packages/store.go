@@ -24,11 +24,14 @@ type Store struct {
 
 	mu    sync.Mutex
 	whole map[string]bool // sets whose files were compared with their digest
+
+	reading sync.Mutex
+	read    map[string]locked // by folder: what uploads have
 }
 
 // New gives the packages of a state folder. Nothing is read or made yet.
 func New(state string) *Store {
-	return &Store{dir: Dir(state), whole: map[string]bool{}}
+	return &Store{dir: Dir(state), whole: map[string]bool{}, read: map[string]locked{}}
 }
 
 // Dir is where the packages of a state folder are.
@@ -77,7 +80,10 @@ func (s *Store) verify(digest string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.whole[digest] {
-		return nil
+		if _, err := os.Stat(s.set(digest)); err == nil {
+			return nil
+		}
+		delete(s.whole, digest)
 	}
 	is, err := manifest.Digest(s.set(digest))
 	if err != nil {
@@ -127,7 +133,7 @@ func (s *Store) work() (string, error) {
 // keepUnused is how long a set stays that no lock names any more: calls may be using it.
 const keepUnused = time.Hour
 
-// sweep removes sets and archives that no lock names, and what a killed process left of a lock.
+// sweep removes sets and archives that no lock names, and what a killed process left.
 // While a lock cannot be read it removes nothing: nobody knows what that one names.
 func (s *Store) sweep() error {
 	locks, err := s.List()
@@ -141,6 +147,16 @@ func (s *Store) sweep() error {
 	for _, name := range left {
 		if err := os.Remove(filepath.Join(s.dir, name)); err != nil {
 			return err
+		}
+	}
+	cut, err := fs.Glob(os.DirFS(s.dir), unpackPrefix+"*")
+	if err != nil {
+		return err
+	}
+	for _, name := range cut {
+		path := filepath.Join(s.dir, name)
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > keepUnused {
+			_ = os.RemoveAll(path) // the next sweep tries again
 		}
 	}
 	used := map[string]bool{}

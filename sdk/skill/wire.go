@@ -105,6 +105,17 @@ type UploadResult struct {
 	Report  json.RawMessage `json:"report"` // of admission: what the skill asks for, and what it gets
 }
 
+// PackagesResult answers a change of the packages of an uploaded version.
+type PackagesResult struct {
+	ID       ID              `json:"id"`
+	Version  string          `json:"version"`
+	Digest   string          `json:"digest"`
+	State    State           `json:"state"`
+	Packages json.RawMessage `json:"packages"` // the lock; null: it has none
+	Added    []string        `json:"added"`    // as in python:requests 2.34.2
+	Removed  []string        `json:"removed"`
+}
+
 // TenantUsage is what a tenant has stored, and what it has used of today's limits.
 type TenantUsage struct {
 	Tenant   string        `json:"tenant"`

@@ -200,6 +200,9 @@ export type ApprovalList = {
   next: string | null;
 };
 
+/** A bill of materials, CycloneDX 1.6. */
+export type Bill = Record<string, unknown>;
+
 export type Change = {
   /** What was done, as in key.create. */
   action: string;
@@ -613,6 +616,32 @@ export type Meta = {
 
 /** An accepted upload, or a defined skill. */
 export type NewSkill = UploadResult | Skill;
+
+/** The packages that a version is to have; optional. */
+export type PackageWish = {
+  /** The digest that the version must have, else the answer is CONFLICT. */
+  digest?: string;
+  /** As in python:requests>=2 or npm:chalk@^5; left out or empty: those that the files of the version declare. */
+  packages?: string[];
+  /** The reason, for the record. */
+  reason?: string;
+  /** Whose skill it is; the caller's own if it is left out. */
+  tenant?: string;
+  /** Resolve those that the version has anew, too. */
+  update?: boolean;
+};
+
+export type Packages = {
+  /** Packages as in python:requests 2.34.2. */
+  added: string[];
+  digest: string;
+  id: SkillId;
+  /** The lock: what was asked for, each package with its version and digest, and the digest of all files; null if the version has none. */
+  packages: Record<string, unknown> | null;
+  removed: string[];
+  state: "enabled" | "disabled" | "quarantined";
+  version: string;
+};
 
 /** The recorded part of an input or output, as the operator configured. */
 export type Payload = {
@@ -2304,6 +2333,122 @@ export interface paths {
         415: Problem;
         429: Problem;
         431: Problem;
+        500: Problem;
+      };
+    };
+  };
+  "/skills/{id}/versions/{version}/packages": {
+    /** Give a version of an uploaded skill packages of Python and npm. (addSkillPackages) */
+    POST: {
+      path: {
+        /** The id of a skill. */
+        id: SkillId;
+        /** A version. */
+        version: string;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      body?: PackageWish;
+      answers: {
+        200: Packages;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        415: Problem;
+        422: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
+        500: Problem;
+        502: Problem;
+        503: Problem;
+        504: Problem;
+      };
+    };
+    /** Take the packages of a version of an uploaded skill away. (removeSkillPackages) */
+    DELETE: {
+      path: {
+        /** The id of a skill. */
+        id: SkillId;
+        /** A version. */
+        version: string;
+      };
+      query?: {
+        /** The tenant of the uploads, for the operator (`skills:admin`); default: your own. */
+        tenant?: string;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: Packages;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        415: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/skills/{id}/versions/{version}/sbom": {
+    /** Get the bill of materials of a version of an uploaded skill. (getSkillBill) */
+    GET: {
+      path: {
+        /** The id of a skill. */
+        id: SkillId;
+        /** A version. */
+        version: string;
+      };
+      query?: {
+        /** The tenant of the uploads, for the operator (`skills:admin`); default: your own. */
+        tenant?: string;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: Bill;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        415: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
         500: Problem;
       };
     };

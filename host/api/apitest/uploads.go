@@ -216,6 +216,28 @@ func (u *Uploads) Decide(d catalogue.Decision) (skill.VersionState, error) {
 	}, nil
 }
 
+// SetPackages answers as if it were done.
+func (u *Uploads) SetPackages(_ context.Context, d catalogue.Decision, w *api.PackageWish) (*skill.PackagesResult, error) {
+	if err := may(d.By, skill.ScopeAdmin); err != nil {
+		return nil, err
+	}
+	if u.Skill == "" && d.ID != "uploaded" || u.Skill != "" && u.Skill != d.ID || u.Owner != "" && u.Owner != cmp.Or(d.Tenant, d.By.Tenant) {
+		return nil, &skill.Error{Code: skill.NotFound, Message: "there is no such skill"}
+	}
+	out := &skill.PackagesResult{ID: d.ID, Version: d.Version, Digest: "sha256:" + strings.Repeat("0", 64), State: skill.StateDisabled, Added: []string{}, Removed: []string{}}
+	if w == nil {
+		return out, nil
+	}
+	out.Packages, out.Added = json.RawMessage(`{"lock":1,"folder":"","asked":[],"packages":[],"set":"","files":0,"bytes":0}`), append(out.Added, w.Names...)
+	return out, nil
+}
+
+// Bill answers like Report.
+func (u *Uploads) Bill(ctx context.Context, p skill.Principal, id skill.ID, version string) (json.RawMessage, error) {
+	_, err := u.Report(ctx, p, id, version)
+	return json.RawMessage(`{"bomFormat":"CycloneDX","specVersion":"1.6"}`), err
+}
+
 // Report answers for the version of the skill that there is, to those of its tenant.
 func (u *Uploads) Report(_ context.Context, p skill.Principal, id skill.ID, version string) (*skill.UploadResult, error) {
 	if u.Skill == "" && id != "uploaded" || u.Skill != "" && u.Skill != id || u.Owner != "" && u.Owner != p.Tenant {

@@ -235,18 +235,18 @@ func TestPython(t *testing.T) {
 	}
 }
 
-// Packages can be added to Agent Skills alone: they are not proposed for a folder with a skill.yaml.
+// Packages are proposed for uploads, too, which get them by a route of the host.
 func TestPackagesOfUploads(t *testing.T) {
 	files := map[string]string{"skill.yaml": "id: x\n", "main.py": "import requests\n", "main.js": "import _ from 'lodash';\n"}
 	r, err := preflight.Check(t.Context(), folder(t, files), options(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := strings.Join(seen(r), "\n"); r.Verdict != preflight.CannotRun || len(r.Needs.Packages) != 0 || strings.Contains(found, "packages add") {
+	if found := strings.Join(seen(r), "\n"); r.Verdict != preflight.Runs || len(r.Needs.Packages) != 2 || strings.Contains(found, "packages add") || !strings.Contains(found, "POST /skills/ID/versions/VERSION/packages") {
 		t.Errorf("%v\n%s", r.Needs.Packages, found)
 	}
 	files["SKILL.md"] = "---\nname: x\n---\n"
-	if r, err = preflight.Check(t.Context(), folder(t, files), options(t)); err != nil || len(r.Needs.Packages) == 0 {
+	if r, err = preflight.Check(t.Context(), folder(t, files), options(t)); err != nil || len(r.Needs.Packages) != 2 || !strings.Contains(strings.Join(seen(r), "\n"), "packages add FOLDER") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

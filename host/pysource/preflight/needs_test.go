@@ -134,7 +134,7 @@ func TestPackagesThatAreDeclared(t *testing.T) {
 		{name: "in pyproject.toml", files: map[string]string{"pyproject.toml": "[project]\ndependencies = [\"frob-nicate~=1.0\"]\n"}, packages: "s.py:1 frob-nicate", verdict: preflight.Runs},
 		{name: "in another script", files: map[string]string{"o.py": "# /// script\n# dependencies = [\"frob_nicate\"]\n# ///\n"}, packages: "s.py:1 frob-nicate", verdict: preflight.Runs},
 		{name: "by the collection", collection: map[string]bool{"frob-nicate": true}, packages: "s.py:1 frob-nicate", verdict: preflight.Runs},
-		{name: "an operator cannot add it", files: map[string]string{"requirements.txt": "frob-nicate\n", "skill.yaml": "id: x\n"}, verdict: preflight.CannotRun},
+		{name: "by an upload", files: map[string]string{"requirements.txt": "frob-nicate\n", "skill.yaml": "id: x\n"}, packages: "s.py:1 frob-nicate", verdict: preflight.Runs},
 		{name: "npm's", files: map[string]string{"package.json": `{"dependencies": {"frob-nicate": "1"}}`}, verdict: preflight.CannotRun},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -29,12 +29,14 @@ var packages = sync.OnceValue(func() map[string]indexed {
 	return all
 })
 
-// uploaded reports whether the folder is not an Agent Skill: an operator cannot add packages to
-// what has a skill.yaml.
-func (c *check) uploaded() bool {
+// adds says how the operator adds a package: to a folder, or to an upload, which has a skill.yaml.
+func (c *check) adds(name string) string {
 	_, manifest := c.files["skill.yaml"]
 	_, agent := c.files["SKILL.md"]
-	return manifest && !agent
+	if manifest && !agent {
+		return "the operator adds it to the upload: POST /skills/ID/versions/VERSION/packages"
+	}
+	return "the operator adds it: openskill packages add FOLDER " + name
 }
 
 // declares reports whether the folder, or the collection that it is of, declares the package of a
@@ -61,9 +63,6 @@ func (c *check) indexed(file string, im *pysource.Import, top string) bool {
 			return false
 		}
 	}
-	if !p.native && c.uploaded() {
-		return false
-	}
 	c.need(&c.report.Needs.Packages, Need{Name: p.name, File: file, Line: im.Line, Ecosystem: "python", Native: p.native})
 	if p.native {
 		instead := "do it with the standard library or with a package that is there (openskill runtime list --modules scientific)"
@@ -77,7 +76,7 @@ func (c *check) indexed(file string, im *pysource.Import, top string) bool {
 	if !known {
 		what = fmt.Sprintf("import %s needs the package %s, which is declared; adding it says whether it has native code", im.Module, p.name)
 	}
-	c.find(file, im.Line, Runs, KindImport, what, fmt.Sprintf("the operator adds it: openskill packages add FOLDER python:%s", p.name))
+	c.find(file, im.Line, Runs, KindImport, what, c.adds("python:"+p.name))
 	return true
 }
 
@@ -106,10 +105,6 @@ func (c *check) npmPackage(file string, line int, module string) {
 	if why == "" {
 		why = npmMissing()[scope]
 	}
-	if why == "" && c.uploaded() {
-		c.find(file, line, CannotRun, KindImport, "package "+name+" is not in the skill's folder", "put node_modules into the folder, or make one file of the script and its packages")
-		return
-	}
 	c.need(&c.report.Needs.Packages, Need{Name: name, File: file, Line: line, Ecosystem: "npm", Native: why == "native"})
 	switch why {
 	case "native":
@@ -117,6 +112,6 @@ func (c *check) npmPackage(file string, line int, module string) {
 	case "sockets":
 		c.find(file, line, CannotRun, KindNetwork, "package "+name+" needs sockets: the sandbox has HTTP requests alone", "use fetch")
 	default:
-		c.find(file, line, Runs, KindImport, "package "+name+" is not in the skill's folder", "the operator adds it: openskill packages add FOLDER npm:"+name)
+		c.find(file, line, Runs, KindImport, "package "+name+" is not in the skill's folder", c.adds("npm:"+name))
 	}
 }

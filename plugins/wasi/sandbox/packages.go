@@ -23,6 +23,9 @@ func (f *Folders) packages(folder string) (p packages, err error) {
 	if folder == "" {
 		return p, nil
 	}
+	if _, err := os.Stat(folder); err != nil {
+		return p, cannotOpen(err)
+	}
 	for _, of := range []struct {
 		name string
 		to   **Folder
@@ -33,13 +36,17 @@ func (f *Folders) packages(folder string) (p packages, err error) {
 		}
 		if *of.to, err = f.Acquire(at, false); err != nil {
 			p.release()
-			return packages{}, &skill.Error{
-				Op: "sandbox.Grant", Code: skill.ToolInvocationError, Subject: "packages", Err: err,
-				Message: "cannot open the packages of this skill; the operator must run: openskill packages lock FOLDER",
-			}
+			return packages{}, cannotOpen(err)
 		}
 	}
 	return p, nil
+}
+
+func cannotOpen(err error) error {
+	return &skill.Error{
+		Op: "sandbox.Grant", Code: skill.ToolInvocationError, Subject: "packages", Err: err,
+		Message: "cannot open the packages of this skill; the operator must run: openskill packages lock FOLDER, or restart the host where they are of an upload",
+	}
 }
 
 func (p packages) release() {

@@ -1,0 +1,75 @@
+package api
+
+import (
+	"bytes"
+
+	"github.com/gofiber/fiber/v2"
+
+	"openskill/host/catalogue"
+	"openskill/sdk/skill"
+)
+
+// PackageWish says which packages a version is to have.
+type PackageWish struct {
+	Names  []string // as in python:requests>=2; none: those that its files declare, else import
+	Update bool     // to their newest versions, those that it has too
+}
+
+// addPackages answers POST /skills/{id}/versions/{version}/packages.
+func (s *Server) addPackages(c *fiber.Ctx) error {
+	d, err := ofVersion(c)
+	if err != nil {
+		return err
+	}
+	w := &PackageWish{}
+	if body := bytes.TrimSpace(c.Context().Request.Body()); len(body) > 0 {
+		err = readMembers(body, "", []member{
+			{"packages", texts(&w.Names)},
+			{"update", flag(&w.Update)},
+			{"tenant", text(&d.Tenant, maxTenant)},
+			{"digest", text(&d.Digest, maxDigest)},
+			{"reason", text(&d.Reason, maxReason)},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	out, err := s.opt.Uploads.SetPackages(c.UserContext(), d, w)
+	return s.json(c, out, err)
+}
+
+// removePackages answers DELETE /skills/{id}/versions/{version}/packages.
+func (s *Server) removePackages(c *fiber.Ctx) error {
+	d, err := ofVersion(c)
+	if err == nil {
+		d.Tenant, err = query(c, "tenant", maxTenant)
+	}
+	if err != nil {
+		return err
+	}
+	out, err := s.opt.Uploads.SetPackages(c.UserContext(), d, nil)
+	return s.json(c, out, err)
+}
+
+// ofVersion reads the version that a path names.
+func ofVersion(c *fiber.Ctx) (d catalogue.Decision, err error) {
+	d.By = principalOf(c.Context())
+	if d.ID, err = skill.ParseID(c.Params("id")); err == nil {
+		d.Version, err = versionOf(c)
+	}
+	return d, err
+}
+
+// getBill answers GET /skills/{id}/versions/{version}/sbom.
+func (s *Server) getBill(c *fiber.Ctx) error {
+	id, viewer, err := s.ofSkill(c)
+	if err != nil {
+		return err
+	}
+	version, err := versionOf(c)
+	if err != nil {
+		return err
+	}
+	bill, err := s.opt.Uploads.Bill(c.UserContext(), viewer, id, version)
+	return s.json(c, bill, err)
+}
