@@ -24,7 +24,7 @@ import (
 // exceptions: results, what was computed on the way, traps and uncaught
 // exceptions must agree. Where a tag carries a vector only ours are compared.
 func TestRandomPrograms(t *testing.T) {
-	seeds := uint64(800) // 3,000 others agreed with wasmtime, too, vectors included
+	seeds := uint64(400) // 3,000 others agreed with wasmtime, too, vectors included
 	if testing.Short() {
 		seeds = 200
 	}

@@ -30,7 +30,7 @@ func FuzzMeter(f *testing.F) {
 
 // TestPrograms is FuzzMeter for one seed after the other.
 func TestPrograms(t *testing.T) {
-	first, end := passtest.Seeds(t, 130)
+	first, end := passtest.Seeds(t, 63)
 	for seed := first; seed < end; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			compareRuns(t, passtest.Program(passtest.Bytes(seed, int(8+30*(seed%9)))))

@@ -19,7 +19,7 @@ func TestRandomRecursion(t *testing.T) {
 	// What is charged between two tests, and what each frame may do beyond its charges, in
 	// steps of four units. A frame has up to 2,000 of them, more in loops.
 	const bound = (104_000 + depth*1_000) / 4
-	few := uint64(60)
+	few := uint64(30)
 	if testing.Short() || raceDetector {
 		few = 10
 	}

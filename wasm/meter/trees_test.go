@@ -81,7 +81,7 @@ func tree(t *testing.T, bodies [][]byte) (done, most uint64) {
 // those behind them, directly and through a table, loop, and are left in all ways.
 func TestRandomTrees(t *testing.T) {
 	t.Parallel()
-	few := uint64(60)
+	few := uint64(30)
 	if testing.Short() || raceDetector {
 		few = 10
 	}

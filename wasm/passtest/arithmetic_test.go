@@ -29,7 +29,7 @@ func FuzzArithmetic(f *testing.F) {
 
 // TestArithmetic is FuzzArithmetic for one seed after the other.
 func TestArithmetic(t *testing.T) {
-	first, end := passtest.Seeds(t, 100)
+	first, end := passtest.Seeds(t, 50)
 	for seed := first; seed < end; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { compute(t, passtest.Arithmetic(passtest.Bytes(seed, 8))) })
 	}
@@ -37,7 +37,7 @@ func TestArithmetic(t *testing.T) {
 
 // TestPressure is TestArithmetic for functions that hold more than fits into registers.
 func TestPressure(t *testing.T) {
-	first, end := passtest.Seeds(t, 60)
+	first, end := passtest.Seeds(t, 30)
 	for seed := first; seed < end; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { compute(t, passtest.Pressure(passtest.Bytes(seed, 8))) })
 	}
@@ -45,7 +45,7 @@ func TestPressure(t *testing.T) {
 
 // TestCalls is TestArithmetic for functions whose values are passed on the stack.
 func TestCalls(t *testing.T) {
-	first, end := passtest.Seeds(t, 60)
+	first, end := passtest.Seeds(t, 30)
 	for seed := first; seed < end; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { compute(t, passtest.Calls(passtest.Bytes(seed, 8))) })
 	}
