@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"runtime"
+	"runtime/metrics"
 	"testing"
 	"time"
 
@@ -318,18 +319,19 @@ var hostile = []struct {
 	}},
 }
 
-// peak watches how much memory is in use while do runs.
+// peak watches how much memory is in use while do runs. It does not stop the program to look, as
+// runtime.ReadMemStats does.
 func peak(do func()) (most uint64) {
 	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	before := m.HeapAlloc
+	used := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(used)
+	before := used[0].Value.Uint64()
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		for {
-			runtime.ReadMemStats(&m)
-			most = max(most, m.HeapAlloc)
+			metrics.Read(used)
+			most = max(most, used[0].Value.Uint64())
 			select {
 			case <-stop:
 				return
