@@ -111,8 +111,9 @@ func oneOfEach(all []hostile.Case) (some []hostile.Case) {
 	seen := map[string]bool{}
 	for _, c := range all {
 		number, _, _ := strings.Cut(c.Name, " ")
-		if parts := strings.SplitN(number, "-", 3); len(parts) == 3 { // U05-zip-cut-1
-			number = parts[0] + parts[1]
+		number, rest, _ := strings.Cut(number, "-")
+		if form, _, more := strings.Cut(rest, "-"); more && (form == "zip" || form == "tar") { // U05-zip-cut-1
+			number += form
 		}
 		kind := fmt.Sprint(number, c.Promise, c.Limit, c.Refused, c.Ends, c.Needs, c.Calls > 1, c.Two, c.Leave > 0, c.Wears)
 		if !seen[kind] {
