@@ -29,7 +29,8 @@ scripts/schemathesis.sh --max-examples "${OPENSKILL_TEST_EXAMPLES:-30}" >"$out/h
 client=$!
 
 # What the runtimes are compiled to is the same for all tests, and packages that begin at once
-# would compile it each: hosts in tests take it from testing/modules, engines from cache/wasm.
+# would compile it each: hosts in tests take it from testing/modules, engines from cache/wasm
+# (with guard pages what was metered alone, since code that relies on them has a key of its own).
 part "compiled runtimes"
 mkdir -p -m 0700 "$state/runtimes" "$state/testing" "$state/testing/modules" "$state/cache" "$state/cache/wasm" "$out/state" "$out/each" "$out/each/scripts"
 ln -s "$(cd "$state/runtimes" && pwd)" "$out/state/runtimes"
