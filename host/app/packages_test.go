@@ -1,11 +1,18 @@
 package app
 
 import (
+	"archive/tar"
 	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +23,7 @@ import (
 	"openskill/host/app/config"
 	"openskill/host/app/hosttest"
 	"openskill/host/packages"
+	"openskill/plugins/javascript"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -192,4 +200,94 @@ func (v *serving) body(t *testing.T, path string) string {
 		t.Fatalf("%d %v %s", res.StatusCode, err, b)
 	}
 	return string(b)
+}
+
+// index serves packages of npm, each with one version, whose text is the module.
+func index(t *testing.T, modules map[string]string) {
+	t.Helper()
+	if err := exec.Command("npm", "--version").Run(); err != nil {
+		t.Skip("npm is not there")
+	}
+	tarballs := map[string][]byte{}
+	for name, text := range modules {
+		var b bytes.Buffer
+		g := gzip.NewWriter(&b)
+		w := tar.NewWriter(g)
+		for file, text := range map[string]string{"package/package.json": `{"name":"` + name + `","version":"1.0.0"}`, "package/index.js": text} {
+			err := w.WriteHeader(&tar.Header{Name: file, Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg})
+			if err == nil {
+				_, err = io.WriteString(w, text)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(w.Close(), g.Close()); err != nil {
+			t.Fatal(err)
+		}
+		tarballs[name] = b.Bytes()
+	}
+	var at string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, file, isFile := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/-/")
+		b, ok := tarballs[name]
+		switch {
+		case !ok:
+			http.NotFound(w, r)
+		case isFile && file != "":
+			_, _ = w.Write(b)
+		default:
+			sum := sha512.Sum512(b)
+			_ = json.NewEncoder(w).Encode(map[string]any{
+				"name": name, "dist-tags": map[string]string{"latest": "1.0.0"}, "time": map[string]string{"1.0.0": "2020-01-01T00:00:00Z"},
+				"versions": map[string]any{"1.0.0": map[string]any{"name": name, "version": "1.0.0", "dist": map[string]string{
+					"tarball": at + "/" + name + "/-/" + name + "-1.0.0.tgz", "integrity": "sha512-" + base64.StdEncoding.EncodeToString(sum[:]),
+				}}},
+			})
+		}
+	}))
+	at = server.URL
+	t.Cleanup(server.Close)
+	for name, value := range map[string]string{"NPM_CONFIG_REGISTRY": at, "NPM_CONFIG_CACHE": t.TempDir(), "NPM_CONFIG_USERCONFIG": os.DevNull, "NPM_CONFIG_GLOBALCONFIG": filepath.Join(t.TempDir(), "none")} {
+		t.Setenv(name, value)
+	}
+}
+
+// An upload in JavaScript gets packages of npm, which it imports as scripts for Node do.
+func TestNPMPackagesOfUploads(t *testing.T) {
+	if !javascript.HasNode() {
+		t.Skip("Node's modules are not installed: make node-modules")
+	}
+	index(t, map[string]string{"greetings": "module.exports = 'good day';\n"})
+	v := serve(t, settings(t, map[string]string{"timeout-ms": "60000"}))
+	expect(t, "the upload", v.upload(t, "", map[string][]byte{"archive": zipped(t, map[string]string{
+		"skill.yaml":   manifestOf("greet", "1.0.0", "type: wasm\nruntime: javascript\nentry: main.mjs\n"),
+		"main.mjs":     "import greetings from 'greetings';\nlet text = '';\nprocess.stdin.on('data', (d) => { text += d; }).on('end', () => console.log(JSON.stringify({ v: greetings, id: JSON.parse(text).skill_id })));\n",
+		"package.json": `{"dependencies": {"greetings": "^1.0.0"}}`,
+	})}), "201 1.0.0 disabled")
+	expect(t, "enabling", v.act(t, "greet", "enable", ""), "200 1.0.0 enabled")
+	if a := v.call(t, "greet"); a.Error == nil {
+		t.Errorf("without packages: %s", a.got())
+	}
+	v.adds(t, "1.0.0", "", "npm:greetings 1.0.0")
+	expect(t, "a call", v.call(t, "greet"), `200 {"v":"good day","id":"greet"}`)
+	if text := v.body(t, "/skills/greet/versions/1.0.0/sbom"); !strings.Contains(text, `"purl":"pkg:npm/greetings@1.0.0"`) {
+		t.Errorf("the bill of materials is %s", text)
+	}
+	for body, want := range map[string]string{
+		`{"packages": ["npm:missing"]}`:               "502 TOOL_INVOCATION_ERROR",
+		`{"packages": ["greetings"]}`:                 "400 INVALID_ARGUMENT",
+		`{"packages": ["npm:greetings@git+ssh://x"]}`: "400 INVALID_ARGUMENT",
+		`{"packages": ["python:../x"]}`:               "400 INVALID_ARGUMENT",
+		`{"digest": "sha256:0"}`:                      "409 CONFLICT",
+		`{"from": "/etc"}`:                            "400 INVALID_ARGUMENT",
+	} {
+		if status, _, failed := v.packagesOf(t, "POST", "1.0.0", body); failed == nil || fmt.Sprintf("%d %s", status, failed.Code) != want {
+			t.Errorf("%s: %d %+v, want %s", body, status, failed, want)
+		}
+	}
+	expect(t, "a call after what was refused", v.call(t, "greet"), `200 {"v":"good day","id":"greet"}`)
+	if status, _, failed := v.packagesOf(t, "POST", "9.0.0", ""); status != 404 {
+		t.Errorf("of no version: %d %+v", status, failed)
+	}
 }

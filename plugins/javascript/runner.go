@@ -92,7 +92,7 @@ const startFuel = 1 << 28
 
 // start says how the script of a call is started.
 func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start, error) {
-	if call.Script && HasNode() {
+	if HasNode() && (call.Script || sandbox.HasNodePackages(call)) { // packages of npm are written for Node
 		if _, err := folder.Entry(call.Entry, hint); err != nil {
 			return nil, err
 		}

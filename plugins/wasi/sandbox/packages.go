@@ -42,6 +42,15 @@ func (f *Folders) packages(folder string) (p packages, err error) {
 	return p, nil
 }
 
+// HasNodePackages reports whether a call is granted packages of npm.
+func HasNodePackages(call *skill.Call) bool {
+	if call.Grants.Packages == "" {
+		return false
+	}
+	info, err := os.Stat(filepath.Join(call.Grants.Packages, "node_modules"))
+	return err == nil && info.IsDir()
+}
+
 func cannotOpen(err error) error {
 	return &skill.Error{
 		Op: "sandbox.Grant", Code: skill.ToolInvocationError, Subject: "packages", Err: err,
