@@ -83,3 +83,20 @@ subprocess.run([sys.executable, "-c", code])`, "other\nmine\n", "", ""},
 		})
 	}
 }
+
+// TestFormsOfRun: subprocess.run, which makes no files of the pipes that it reads, gives what it gives
+// natively (CPython 3.11).
+func TestFormsOfRun(t *testing.T) {
+	run := processes(t)
+	text, err := os.ReadFile("testdata/runs.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/runs.out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, string(text)); r.Code != "" || string(r.Stdout) != string(want) {
+		t.Errorf("%s %s %d\n%s\nwant\n%s\n%s", r.Code, r.Message, r.ExitCode, r.Stdout, want, r.Stderr)
+	}
+}

@@ -4,6 +4,7 @@ subprocess and asyncio."""
 import _thread
 import codecs
 import errno
+import io
 import json
 import os
 import signal
@@ -369,6 +370,41 @@ def programs(subprocess):
         def kill(self):
             self.send_signal(9)
 
+    class Bare:
+        """A pipe's end without buffers, which nobody but run has."""
+
+        __slots__ = "fd", "closed", "encoding", "errors"
+
+        def __init__(self, fd, encoding, errors):
+            self.fd, self.closed, self.encoding, self.errors = fd, False, encoding, errors
+
+        def fileno(self):
+            return self.fd
+
+        def flush(self):
+            pass
+
+        def close(self):
+            if not self.closed:
+                self.closed = True
+                close(self.fd)
+
+    usual = io.TextIOWrapper(io.BytesIO()).encoding
+    plain = {"args", "stdin", "stdout", "stderr", "text", "encoding", "errors", "shell", "cwd", "env"}
+
+    def bare(args, stdin=None, stdout=None, stderr=None, text=None, encoding=None, errors=None, shell=False, cwd=None, env=None):
+        """A program whose files are such ends: to make those of a Popen takes longer than to start it."""
+        p = Popen.__new__(Popen)
+        p.args, p._asked, p.returncode = args, (args, None, shell, cwd, env), None
+        p.encoding, p.errors, p.text_mode = encoding, errors, encoding or errors or text
+        p._child_created = p._communication_started = False
+        p._input, p._input_offset = None, 0
+        ends = p._get_handles(stdin, stdout, stderr)
+        p._child_created = True
+        codec = usual if encoding in (None, "locale") else encoding
+        p.stdin, p.stdout, p.stderr = [None if fd < 0 else Bare(fd, codec, errors or "strict") for fd in (ends[1], ends[2], ends[4])]
+        return p
+
     def run(*popenargs, input=None, capture_output=False, timeout=None, check=False, **kwargs):
         return pipes.drive(running(*popenargs, input=input, capture_output=capture_output, timeout=timeout, check=check, **kwargs))
 
@@ -381,7 +417,9 @@ def programs(subprocess):
             if kwargs.get("stdout") is not None or kwargs.get("stderr") is not None:
                 raise ValueError("stdout and stderr arguments may not be used with capture_output.")
             kwargs["stdout"] = kwargs["stderr"] = PIPE
-        with subprocess.Popen(*popenargs, **kwargs) as process:
+        simple = subprocess.Popen is Popen and len(popenargs) < 2 and plain.issuperset(kwargs)
+        process = (bare if simple else subprocess.Popen)(*popenargs, **kwargs)
+        with process:
             try:
                 if isinstance(process, Popen):
                     stdout, stderr = yield from process._communicating(input, timeout)
