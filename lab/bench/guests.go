@@ -48,11 +48,12 @@ func Guests(dir, python, script string) (gs []Guest, missing []string) {
 	return append(gs, Guest{Name: "cpython", Module: b, Args: []string{"python", "-c", string(src), "100000"}, Trusted: true}), missing
 }
 
-// bare is wazero as it comes.
+// bare is wazero with the edits of wasm/edits, and nothing of the engine.
 type bare struct {
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
 	deadline bool
+	memories experimental.MemoryAllocator // nil: wazero's own
 }
 
 func newBare(ctx context.Context, g *Guest, cacheDir string, deadline bool) (*bare, error) {
@@ -65,13 +66,21 @@ func newBare(ctx context.Context, g *Guest, cacheDir string, deadline bool) (*ba
 		}
 		cfg = cfg.WithCompilationCache(c)
 	}
-	b := &bare{runtime: wazero.NewRuntimeWithConfig(ctx, cfg), deadline: deadline}
+	memories, cfg := withGuardPages(cfg)
+	b := &bare{memories: memories, runtime: wazero.NewRuntimeWithConfig(ctx, cfg), deadline: deadline}
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, b.runtime); err != nil {
 		return nil, err
 	}
 	var err error
 	b.compiled, err = b.runtime.CompileModule(ctx, g.Module)
 	return b, err
+}
+
+func (b *bare) instantiate(ctx context.Context, cfg wazero.ModuleConfig) (api.Module, error) {
+	if b.memories != nil {
+		ctx = experimental.WithMemoryAllocator(ctx, b.memories)
+	}
+	return b.runtime.InstantiateModule(ctx, b.compiled, cfg)
 }
 
 func (b *bare) run(ctx context.Context, g *Guest, stdout io.Writer) (time.Duration, error) {
@@ -83,7 +92,7 @@ func (b *bare) run(ctx context.Context, g *Guest, stdout io.Writer) (time.Durati
 	cfg := wazero.NewModuleConfig().WithName("").WithArgs(g.Args...).WithStdout(stdout).
 		WithSysWalltime().WithSysNanotime()
 	began := time.Now()
-	m, err := b.runtime.InstantiateModule(ctx, b.compiled, cfg)
+	m, err := b.instantiate(ctx, cfg)
 	if m != nil {
 		err = errors.Join(err, m.Close(ctx))
 	}

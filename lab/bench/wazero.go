@@ -14,7 +14,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// Wazero runs WASI programs on wazero as it comes: without fuel, images or limits.
+// Wazero runs WASI programs on wazero with the edits of wasm/edits: without fuel, images or limits.
 type Wazero struct {
 	bare *bare
 	p    Program
@@ -71,7 +71,7 @@ func (w *Wazero) start(ctx context.Context, args []string, stdin io.Reader, stdo
 	for _, v := range w.p.Env {
 		cfg = cfg.WithEnv(v[0], v[1])
 	}
-	m, err := w.bare.runtime.InstantiateModule(ctx, w.bare.compiled, cfg)
+	m, err := w.bare.instantiate(ctx, cfg)
 	if err != nil {
 		return 0, err
 	}
