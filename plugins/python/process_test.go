@@ -200,6 +200,7 @@ os.execlp("python3", "python3", "-c", "import sys; print(sys.stdin.read(), sys.a
 print(hasattr(os, "fork"))
 try: os.fork()
 except AttributeError as e: print(e)`, "False\nmodule 'os' has no attribute 'fork'; the sandbox has no copies of a process: start another one by subprocess"},
+		{"a user's home", `print(*map(os.path.expanduser, ["~skill/x", "~", "~nobody/x"]))`, "/tmp/x /tmp ~nobody/x"},
 		{"of module os", `
 r, w = os.pipe(); os.write(w, b"x"); os.close(w); print(os.read(r, 9), os.read(r, 9))
 print(os.system(""))`, "b'x' b''\n0"},
