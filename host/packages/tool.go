@@ -39,12 +39,30 @@ type toolError struct {
 func (e *toolError) Error() string { return fmt.Sprintf("%s: %v: %s", e.tool, e.err, e.text) }
 func (e *toolError) Unwrap() error { return e.err }
 
+// kept are the variables of the host's own that pip and npm get: their settings, and not the
+// host's, nor keys of others.
+func kept(environ []string) (out []string) {
+	for _, v := range environ {
+		name, _, _ := strings.Cut(v, "=")
+		up := strings.ToUpper(name)
+		own := strings.HasPrefix(up, "PIP_") || strings.HasPrefix(up, "NPM_")
+		secret := strings.HasPrefix(up, "OPENSKILL_")
+		for _, s := range []string{"KEY", "TOKEN", "SECRET", "PASSWORD"} {
+			secret = secret || strings.HasSuffix(up, s)
+		}
+		if own || !secret {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 // tool runs pip or npm in dir, with the settings that it has on this machine.
 func tool(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
 	ctx, stop := context.WithTimeout(ctx, toolTime)
 	defer stop()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	cmd.Dir, cmd.Env = dir, append(kept(os.Environ()), env...)
 	if os.Getenv("HOME") == "" {
 		cmd.Env = append(cmd.Env, "HOME="+dir)
 	}
