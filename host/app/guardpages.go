@@ -34,7 +34,7 @@ var guardPages = sync.OnceValue(func() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), guardTrial)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil { //nolint:gosec // this program
+	if out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
 		line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 		return fmt.Errorf("%w: %s", err, line)
 	}

@@ -39,8 +39,8 @@ var (
 	codeCount  uint64 // of entries that were ever used
 	arenas     [maxArenas]arena
 	arenaCount uint64
-	goHandler  uintptr
-	faults     uint64 // that it took
+	goHandler  uintptr //nolint:unused // the handler jumps there
+	faults     uint64  // that it took
 )
 
 var (
@@ -107,7 +107,7 @@ func Install() error {
 func Code(b []byte, landings []uint32) (forget func(), err error) {
 	mu.Lock()
 	defer mu.Unlock()
-	i := int(codeCount) //nolint:gosec // at most maxCodes
+	i := int(codeCount)
 	switch n := len(free); {
 	case n > 0:
 		i, free = free[n-1], free[:n-1]
@@ -117,7 +117,7 @@ func Code(b []byte, landings []uint32) (forget func(), err error) {
 	c := &codes[i]
 	from := uintptr(unsafe.Pointer(unsafe.SliceData(b)))                                                             //nolint:gosec // compared with addresses
 	c.set(from, from+uintptr(len(b)), uintptr(unsafe.Pointer(unsafe.SliceData(landings))), uintptr(len(landings)/2)) //nolint:gosec // as said
-	if uint64(i) == codeCount {                                                                                      //nolint:gosec // never negative
+	if uint64(i) == codeCount {
 		atomic.StoreUint64(&codeCount, codeCount+1)
 	}
 	return func() {
@@ -189,7 +189,7 @@ func Close(b []byte) bool {
 // Release takes back what Reserve gave, of which the first opened bytes were opened. What cannot
 // be closed is not given out again.
 func Release(b []byte, opened uint64) {
-	b = unsafe.Slice(unsafe.SliceData(b), Size) // it may have been cut
+	b = unsafe.Slice(unsafe.SliceData(b), Size) //nolint:gosec // it may have been cut
 	if Close(b[:opened]) {
 		mu.Lock()
 		idle = append(idle, b)

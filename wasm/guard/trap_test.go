@@ -55,7 +55,7 @@ func instances(t *testing.T, module []byte) (guarded, right api.Module) {
 	if !ok {
 		t.Skip("there are no guard pages here")
 	}
-	make := func(ctx context.Context, cfg wazero.RuntimeConfig, n int) (m []api.Module) {
+	instantiate := func(ctx context.Context, cfg wazero.RuntimeConfig, n int) (m []api.Module) {
 		r := wazero.NewRuntimeWithConfig(ctx, cfg)
 		t.Cleanup(func() { _ = r.Close(ctx) })
 		c, err := r.CompileModule(ctx, module)
@@ -72,7 +72,7 @@ func instances(t *testing.T, module []byte) (guarded, right api.Module) {
 		return m
 	}
 	ctx := context.Background()
-	return make(experimental.WithMemoryAllocator(ctx, guardtest.New(t)), compiler, 3)[1], make(ctx, wazero.NewRuntimeConfigInterpreter(), 1)[0]
+	return instantiate(experimental.WithMemoryAllocator(ctx, guardtest.New(t)), compiler, 3)[1], instantiate(ctx, wazero.NewRuntimeConfigInterpreter(), 1)[0]
 }
 
 // TestTraps holds that all accesses, at the edges of a memory and of what 32 bits reach, do as on

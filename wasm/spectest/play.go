@@ -22,7 +22,7 @@ type Stage struct {
 	Transform Transform       // nil: as it is
 	Start     string          // an export that stands for the start function, called first if it is there
 	Exception string          // an exported i32 that is not zero after a call that ended by an exception; "" for none
-	ctx       context.Context //nolint:containedctx // where instances have their memories from
+	ctx       context.Context // where instances have their memories from
 	named     map[string]api.Module
 	last      api.Module
 }

@@ -23,14 +23,17 @@ func Compiler(cfg wazero.RuntimeConfig) (guarded wazero.RuntimeConfig, ok bool) 
 type memories struct{ tb testing.TB }
 
 // New makes an allocator of memories for a test.
-func New(tb testing.TB) experimental.MemoryAllocator { return &memories{tb} } //nolint:ireturn // wazero asks for this
+func New(tb testing.TB) experimental.MemoryAllocator {
+	tb.Helper()
+	return &memories{tb}
+}
 
 // sentinel is what lies before each memory, where a negative address would lead, and no access of
 // the memory before it.
 var sentinel = bytes.Repeat([]byte{0x5e}, 32<<10)
 
 func before(space []byte) []byte {
-	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(space)), -len(sentinel))), len(sentinel))
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(space)), -len(sentinel))), len(sentinel)) //nolint:gosec // the page before it
 }
 
 type memory struct {
@@ -53,7 +56,7 @@ func (m *memories) Allocate(_, _ uint64) experimental.LinearMemory {
 
 // GuardPages is what the compiler asks for.
 func (m *memory) GuardPages() (base uintptr, ok bool) {
-	return uintptr(unsafe.Pointer(unsafe.SliceData(m.space))), true
+	return uintptr(unsafe.Pointer(unsafe.SliceData(m.space))), true //nolint:gosec // a number
 }
 
 // Reallocate implements experimental.LinearMemory.
