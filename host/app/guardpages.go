@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"openskill/host/workers"
 )
 
 // guardedFlag has a process compile guests for guard pages, or run such.
@@ -34,7 +36,9 @@ var guardPages = sync.OnceValue(func() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), guardTrial)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Args[0], cmd.Env, cmd.Dir = workers.ProgramName, []string{}, "/" // as those that are like it
+	if out, err := cmd.CombinedOutput(); err != nil {
 		line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 		return fmt.Errorf("%w: %s", err, line)
 	}

@@ -396,7 +396,7 @@ func (m *Modules) compile(c *compilation, n string, src *Source) (json.RawMessag
 	}
 	said, errs := &capped{max: maxReport}, &tail{}
 	cmd := exec.Command(m.o.Command[0], args...) //nolint:noctx // killed below
-	cmd.Args[0] = programName
+	cmd.Args[0] = ProgramName
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = []string{}, "/", []*os.File{module}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, errs, time.Second
 	// It reads the module when its standard input ends: until then it is under no bounds but

@@ -18,8 +18,8 @@ import (
 // which it does not get to run.
 const Grace = 150 * time.Millisecond
 
-// programName is what processes are called, whatever the file is.
-const programName = "openskill"
+// ProgramName is what processes of a host are called, whatever the file is.
+const ProgramName = "openskill"
 
 // patience is how long a worker may take to read what it is told; one that does not
 // read is one that hangs. Tests lower it.
@@ -108,7 +108,7 @@ func (p *Pool) begin(ctx context.Context, view string, folders []string) (*proce
 	}
 	w.ch.patience = patience
 	w.cmd = exec.Command(p.o.Command[0], args...) //nolint:noctx // ends with its channel, or is killed
-	w.cmd.Args[0] = programName
+	w.cmd.Args[0] = ProgramName
 	w.cmd.Env = []string{}
 	w.cmd.Dir = "/"
 	w.cmd.ExtraFiles = theirs
