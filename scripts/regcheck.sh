@@ -25,7 +25,7 @@ extism=$("$go" -C lab list -m -f '{{.Dir}}' github.com/extism/go-sdk) || exit 2
 check() {
 	title=$1 arch=$2
 	shift 2
-	case $arch in arm64*) set -- -checked "$@" ;; esac # there are no guard pages
+	case $arch in amd64*) set -- -guarded "$@" ;; esac # as for worker processes
 	"$work/$arch" "$@" || bad=1
 	echo "  $arch, $title"
 }
@@ -58,8 +58,8 @@ pressed() {
 	bad=0
 	files amd64
 	files amd64-few
-	check 'runtimes with checks' amd64 -checked -trusted "$state"/runtimes/*/python.wasm "$quickjs"/*.wasm
-	check 'generated pressure with checks' amd64-few -checked -generate pressure -count $((few / 2))
+	check 'runtimes with checks' amd64 -guarded=false -trusted "$state"/runtimes/*/python.wasm "$quickjs"/*.wasm
+	check 'generated pressure with checks' amd64-few -guarded=false -generate pressure -count $((few / 2))
 	for generator in arithmetic pressure calls program; do
 		generated amd64-few $generator $few
 	done

@@ -8,10 +8,10 @@
 //	go -C lab run ./regcheck -generate pressure -count 1000
 //	go -C lab run ./regcheck -arch arm64 -generate pressure -count 1000
 //	go -C lab run ./regcheck -few 3 -generate pressure -count 1000
-//	go -C lab run ./regcheck -checked -generate pressure -count 1000
+//	go -C lab run ./regcheck -guarded -generate pressure -count 1000
 //	go -C lab run ./regcheck -build PROGRAM
 //
-// Modules are compiled as for worker processes: with guard pages, or with -checked without.
+// With -guarded modules are compiled as for worker processes, without checks of addresses.
 // With -few the allocator has so many registers of each kind to choose from, and takes that of
 // the value that is needed soonest: what a sequence of instructions does not tell it is a fault
 // then in many programs, and not in one of some ten thousand.
@@ -62,9 +62,6 @@ func run(ctx context.Context, args []string) (int, error) {
 	}
 	if only {
 		return 0, nil
-	}
-	if arch != "amd64" || asIs {
-		args = append([]string{"-checked"}, args...) // there are no guard pages
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

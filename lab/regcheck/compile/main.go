@@ -26,7 +26,7 @@ import (
 func main() {
 	c := compiler{}
 	flag.BoolVar(&c.raw, "raw", false, "compile modules as they are, without the passes of the engine")
-	flag.BoolVar(&c.checked, "checked", false, "compile with checks of addresses, in the place of guard pages")
+	flag.BoolVar(&c.guarded, "guarded", false, "compile for guard pages, without checks of addresses")
 	flag.BoolVar(&c.trusted, "trusted", false, "compile files as language runtimes of the host")
 	generate := flag.String("generate", "", "compile generated programs: "+strings.Join(names(), ", "))
 	first := flag.Uint64("first", 0, "the first seed of generated programs")
@@ -44,7 +44,7 @@ func main() {
 }
 
 type compiler struct {
-	raw, trusted, checked bool
+	raw, trusted, guarded bool
 
 	engine   *wasm.Engine
 	compiled int // by this engine
@@ -152,7 +152,7 @@ func (c *compiler) compile(module []byte) error {
 		c.engine = nil
 	}
 	if c.engine == nil {
-		e, err := wasm.Open(&wasm.Options{GuardPages: !c.checked})
+		e, err := wasm.Open(&wasm.Options{GuardPages: c.guarded})
 		if err != nil {
 			return err
 		}
