@@ -28,7 +28,7 @@ type guardedMemory struct {
 }
 
 func (m *guardedMemory) GuardPages() (base uintptr, ok bool) {
-	return uintptr(unsafe.Pointer(unsafe.SliceData(m.space))), m.space != nil
+	return uintptr(unsafe.Pointer(unsafe.SliceData(m.space))), m.space != nil //nolint:gosec // a number
 }
 
 func (m *guardedMemory) Reallocate(size uint64) []byte {
