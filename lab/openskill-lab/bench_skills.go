@@ -70,7 +70,7 @@ func (a *cli) benchSkills(ctx context.Context, s *config.Settings, o *benchOptio
 	for _, v := range []struct {
 		variant string
 		goals   []measure.Goal
-	}{{"openskill", []measure.Goal{measure.AtMost(3.6)}}, {"wazero, unmetered", nil}} {
+	}{{"openskill", []measure.Goal{measure.AtMost(2.2)}}, {"wazero, unmetered", nil}} {
 		if r, ok := measure.Mean(rows, "python", v.variant); ok {
 			for _, g := range v.goals {
 				r.Goals = append(r.Goals, g.Of(&r, &r))
