@@ -63,14 +63,16 @@ func compute(t *testing.T, wasm []byte) {
 	}
 	engines := passtest.Engines(api.CoreFeaturesV2)
 	want := passtest.Run(t, engines[0], wasm, m, nil)
-	passtest.Same(t, "compiled", want, passtest.Run(t, engines[1], passtest.Amended(t, m), m, nil))
 	rw, err := meter.Rewrite(m, res.MaxStack, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tank := &meter.Tank{Budget: 1 << 50, Slice: 1} // each test asks, with all that is in registers
-	passtest.Same(t, "metered", want,
-		passtest.Run(t, engines[1], passtest.Amended(t, rw.Module), m, &passtest.Counted{Tank: tank, Counter: meter.ExportFuel}))
+	for _, e := range engines[1:] {
+		passtest.Same(t, "on the "+e.Name, want, passtest.Run(t, e, passtest.Amended(t, m), m, nil))
+		tank := &meter.Tank{Budget: 1 << 50, Slice: 1} // each test asks, with all that is in registers
+		passtest.Same(t, "metered, on the "+e.Name, want,
+			passtest.Run(t, e, passtest.Amended(t, rw.Module), m, &passtest.Counted{Tank: tank, Counter: meter.ExportFuel}))
+	}
 }
 
 // TestGenerated holds that generated modules are valid, use every instruction, and
