@@ -8,12 +8,11 @@ import (
 	"openskill/wasm/guard"
 )
 
-// farLoad exports a _start that loads from an address of its memory, at the end of what 32 bits
-// reach.
+// farLoad exports a _start that loads from the last address that 32 bits reach.
 var farLoad = []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x05\x03\x01\x00\x01\x07\x0a\x01\x06_start\x00\x00\x0a\x0a\x01\x08\x00\x41\x7f\x28\x02\x00\x1a\x0b")
 
-// TryGuardPages has a guest trap by a fault, and tells why not. Where that does not work the
-// process may end: try it in one that may.
+// TryGuardPages runs a guest that must trap by a fault, and reports why that fails. The process may
+// crash, so call it in one that may.
 func TryGuardPages() error {
 	e, err := Open(&Options{GuardPages: true})
 	if err != nil {

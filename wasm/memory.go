@@ -126,7 +126,7 @@ func (m *memory) Free() {
 	m.space = nil
 }
 
-// GuardPages is what the compiler asks for where it leaves checks out: where the memory begins.
+// GuardPages tells code without checks where the memory begins; ok says that it lies between guard pages.
 func (m *memory) GuardPages() (base uintptr, ok bool) {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(m.space))), m.spaces.guarded && m.space != nil //nolint:gosec // a number
 }

@@ -10,6 +10,7 @@ func within(m *memory, size uint64) []byte {
 	}
 	if m.spaces.guarded && size > m.open {
 		if !guard.Open(m.space[m.open:size]) {
+			guard.Close(m.space[m.open:size]) // the kernel may have opened a part
 			return nil
 		}
 		m.open = size

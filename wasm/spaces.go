@@ -51,10 +51,10 @@ func (s *spaces) take(size uint64) []byte {
 	return b[:size:size]
 }
 
-// begins is how many bytes of a space can be accessed when it is taken.
+// begins returns how many bytes of a space are accessible when it is taken.
 func (s *spaces) begins() uint64 { return s.content.Size() }
 
-// release gives up a space, of which the first opened bytes can be accessed.
+// release gives up a space, of which the first opened bytes are accessible.
 func (s *spaces) release(b []byte, opened uint64) {
 	if s.guarded {
 		guard.Release(b, opened)

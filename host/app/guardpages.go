@@ -12,10 +12,10 @@ import (
 	"openskill/host/workers"
 )
 
-// guardedFlag has a process compile guests for guard pages, or run such.
+// guardedFlag makes a process compile guests for guard pages, or run such guests.
 const guardedFlag = "guard-pages"
 
-// guest is this program as a command that compiles guests, or runs them.
+// guest returns the command line of this program that compiles or runs guests.
 func guest(command string) ([]string, error) {
 	args, err := self(command)
 	if err == nil && guardPages() == nil {
@@ -24,8 +24,8 @@ func guest(command string) ([]string, error) {
 	return args, err
 }
 
-// guardPages tells why guests do not trap by faults in guard pages, in worker processes: it is
-// tried in a process of its own, which ends where it fails badly.
+// guardPages reports why worker processes do not use guard pages; nil if they do. It tests them
+// once, in a child process, since a failed test may crash.
 var guardPages = sync.OnceValue(func() error {
 	if !hasWorkers {
 		return errors.New("there are no worker processes here")
@@ -37,7 +37,7 @@ var guardPages = sync.OnceValue(func() error {
 	ctx, cancel := context.WithTimeout(context.Background(), guardTrial)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Args[0], cmd.Env, cmd.Dir = workers.ProgramName, []string{}, "/" // as those that are like it
+	cmd.Args[0], cmd.Env, cmd.Dir = workers.ProgramName, []string{}, "/" // as for workers
 	if out, err := cmd.CombinedOutput(); err != nil {
 		line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 		return fmt.Errorf("%w: %s", err, line)
@@ -45,5 +45,5 @@ var guardPages = sync.OnceValue(func() error {
 	return nil
 })
 
-// guardTrial is how long that may take, which is a few hundredths of a second.
+// guardTrial is the time limit of the test, which takes some hundredths of a second.
 const guardTrial = 10 * time.Second

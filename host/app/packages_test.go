@@ -28,8 +28,8 @@ import (
 	"openskill/sdk/skill"
 )
 
-// wheels makes pip know a folder with wheels in pure Python in the place of an index: those of
-// names such as words-1.0, with a module of the name that has a text.
+// wheels makes pip use a folder of pure Python wheels instead of an index. A name such as words-1.0
+// becomes a wheel with one module, words, whose text is the name.
 func wheels(t *testing.T, names ...string) {
 	t.Helper()
 	if err := exec.Command("python3", "-m", "pip", "--version").Run(); err != nil {

@@ -96,7 +96,7 @@ func workerMain(args []string) error {
 	flags.Var(&read, "read", "folder that may be read")
 	flags.Uint64Var(&c.Files, "files", 0, "limit of each file in memory, in bytes")
 	flags.BoolVar(&c.Apart, "apart", false, "in a mount namespace of its own")
-	guarded := flags.Bool(guardedFlag, false, "guests trap by faults in guard pages")
+	guarded := flags.Bool(guardedFlag, false, "use guard pages instead of checks of addresses")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func compileMain(args []string) error {
 	flags.StringVar(&file, "file", "", "digest of the module")
 	flags.StringVar(&function, "function", "", "function that a plug-in of Extism is called for")
 	flags.BoolVar(&c.Apart, "apart", false, "in a mount namespace of its own")
-	guarded := flags.Bool(guardedFlag, false, "guests trap by faults in guard pages")
+	guarded := flags.Bool(guardedFlag, false, "use guard pages instead of checks of addresses")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -1,17 +1,15 @@
-// Package guard has guests trap by a fault in the place of a check before each access.
+// Package guard turns a guest's access beyond its memory into a trap without a check before
+// each access.
 //
-// A memory lies in 2 GiB before it and 8 GiB and 64 KiB from its first byte on, of which
-// nothing but the memory itself can be accessed: whatever 32 bits of address and 32 bits of
-// offset come to, the processor faults outside of it. The code of guests needs no checks then,
-// if a fault in it becomes the guest's trap. So [Install] puts a handler before that of Go's
-// runtime, which has the function that faulted go on at its landing: the instruction that leaves
-// it with the trap.
+// In the 2 GiB before a memory, and the 8 GiB and 64 KiB from its first byte, only the memory
+// itself is accessible. So whatever 32 bits of address and 32 bits of offset add up to, an access
+// outside of the memory faults. [Install] puts a handler before that of Go's runtime. It continues
+// the function that faulted at its landing, which is the instruction that leaves it with the trap.
 //
-// The handler takes a fault only if it was the processor's, in code that [Code] was told of, in a
-// function that has unchecked accesses, at an address that [Reserve] gave out. Another fault of
-// such code ends the process: Go would unwind the guest's stack. All others are Go's, as ever. It
-// uses no stack and calls nothing, and changes nothing but where the function goes on.
+// The handler accepts a fault only if the processor raised it, in code registered by [Code], in a
+// function with unchecked accesses, at an address from [Reserve]. Any other fault in such code ends
+// the process, because Go would unwind the guest's stack. All other faults go to Go's handler. The
+// handler uses no stack, calls nothing, and changes only the program counter.
 //
-// Address space that was given out once stays reserved for ever: what comes back is closed, and
-// given out again.
+// Reserved address space is never unmapped: a released memory is closed and reused.
 package guard

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// code is a guest's code. The handler reads it without a lock: version is odd while the rest
+// code is a guest's code. The handler reads it without a lock; version is odd while another field
 // changes.
 type code struct {
 	version  uint64
 	from, to uintptr
-	table    uintptr // of pairs of uint32: a function, and its landing, from the beginning on
+	table    uintptr // of pairs of uint32: offsets of a function and of its landing
 	count    uintptr
 }
 
@@ -27,8 +27,8 @@ const (
 	maxArenas = 128
 
 	front     = 2 << 30        // bytes before each memory
-	behind    = 4<<30 + 64<<10 // and behind the 4 GiB that an address can reach: for the offset
-	stride    = Size + behind  // the end of one is the front of the next
+	behind    = 4<<30 + 64<<10 // bytes behind the 4 GiB of each memory, which an offset can reach
+	stride    = Size + behind  // what is behind one memory is before the next
 	perArena  = 64             // memories
 	arenaSize = front + perArena*stride
 )
@@ -36,11 +36,11 @@ const (
 // Read by the handler.
 var (
 	codes      [maxCodes]code
-	codeCount  uint64 // of entries that were ever used
+	codeCount  uint64 // entries that were ever used
 	arenas     [maxArenas]arena
 	arenaCount uint64
 	goHandler  uintptr //nolint:unused // the handler jumps there
-	faults     uint64  // that it took
+	faults     uint64  // accepted
 )
 
 var (
@@ -54,7 +54,7 @@ var (
 
 func handlerAddress() uintptr
 
-// Faults is how many faults the handler has taken.
+// Faults returns the number of faults that became traps.
 func Faults() uint64 { return atomic.LoadUint64(&faults) }
 
 // action is struct sigaction of the kernel.
@@ -73,8 +73,8 @@ func sigaction(set, old *action) error {
 	return nil
 }
 
-// Install puts the handler before Go's, once in a process and for all of its life. The mask, the
-// stack and all else of Go's stay. It must come before a process gives up system calls.
+// Install puts the handler before Go's, for the life of the process. Go's signal mask and stack stay.
+// A process must call it before it gives up system calls.
 func Install() error {
 	mu.Lock()
 	defer mu.Unlock()
@@ -87,7 +87,7 @@ func Install() error {
 		return err
 	}
 	if a.handler <= 1 || a.flags&onStack == 0 || a.flags&info == 0 || ^a.mask != unmasked {
-		return errors.New("guard: Go's runtime has another handler of SIGSEGV than the one that is known")
+		return errors.New("guard: the SIGSEGV handler is not the known one of Go's runtime")
 	}
 	goHandler = a.handler
 	if !grow() {
@@ -101,9 +101,9 @@ func Install() error {
 	return nil
 }
 
-// Code tells the handler of a guest's code before it runs. landings are pairs of offsets, in
-// rising order: of a function that has unchecked accesses, and of where it goes on after a fault
-// in it, which is where the function ends. Both must stay until forget is called.
+// Code registers a guest's code, before it runs. landings are pairs of offsets in rising order: of a
+// function with unchecked accesses, and of its landing, which ends the function. Code and landings
+// must stay mapped until forget is called. At most 65,536 modules can be registered.
 func Code(b []byte, landings []uint32) (forget func(), err error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -152,8 +152,8 @@ func grow() bool {
 	return true
 }
 
-// Reserve gives [Size] bytes of address space between guard pages, of which none can be accessed
-// before [Open]; nil if there is none to be had.
+// Reserve returns [Size] bytes of address space between guard pages; nil if there are none left. None
+// is accessible before [Open].
 func Reserve() []byte {
 	mu.Lock()
 	defer mu.Unlock()
@@ -170,13 +170,13 @@ func Reserve() []byte {
 	return b
 }
 
-// Open has bytes read as zeros, and be written, whole pages of what Reserve gave. It reports
-// whether that worked.
+// Open makes whole pages of what Reserve returned accessible; they read as zeros. It reports whether
+// that worked.
 func Open(b []byte) bool {
 	return len(b) == 0 || unix.Mprotect(b, unix.PROT_READ|unix.PROT_WRITE) == nil
 }
 
-// Close has bytes that were opened lose their content, and be guard pages again.
+// Close drops the content of pages and makes them guard pages. It reports whether that worked.
 func Close(b []byte) bool {
 	if len(b) == 0 {
 		return true
@@ -186,9 +186,12 @@ func Close(b []byte) bool {
 	return err == nil && p == at
 }
 
-// Release takes back what Reserve gave, of which the first opened bytes were opened. What cannot
-// be closed is not given out again.
+// Release gives back what Reserve returned; nil: nothing. The first opened bytes are accessible. What
+// cannot be closed is not reused.
 func Release(b []byte, opened uint64) {
+	if b == nil {
+		return
+	}
 	b = unsafe.Slice(unsafe.SliceData(b), Size) //nolint:gosec // it may have been cut
 	if Close(b[:opened]) {
 		mu.Lock()
