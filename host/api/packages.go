@@ -62,11 +62,7 @@ func ofVersion(c *fiber.Ctx) (d catalogue.Decision, err error) {
 
 // getBill answers GET /skills/{id}/versions/{version}/sbom.
 func (s *Server) getBill(c *fiber.Ctx) error {
-	id, viewer, err := s.ofSkill(c)
-	if err != nil {
-		return err
-	}
-	version, err := versionOf(c)
+	id, viewer, version, err := s.ofSkillVersion(c)
 	if err != nil {
 		return err
 	}

@@ -204,7 +204,7 @@ func (u *Uploads) Decide(d catalogue.Decision) (skill.VersionState, error) {
 		owner = p.Tenant
 	}
 	if id := u.Skill; id == "" && d.ID != "uploaded" || id != "" && id != d.ID || u.Owner != "" && u.Owner != owner {
-		return skill.VersionState{}, &skill.Error{Code: skill.NotFound, Message: "there is no such skill"}
+		return skill.VersionState{}, &skill.Error{Code: skill.NotFound, Message: "skill not found"}
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -222,7 +222,7 @@ func (u *Uploads) SetPackages(_ context.Context, d catalogue.Decision, w *api.Pa
 		return nil, err
 	}
 	if u.Skill == "" && d.ID != "uploaded" || u.Skill != "" && u.Skill != d.ID || u.Owner != "" && u.Owner != cmp.Or(d.Tenant, d.By.Tenant) {
-		return nil, &skill.Error{Code: skill.NotFound, Message: "there is no such skill"}
+		return nil, &skill.Error{Code: skill.NotFound, Message: "skill not found"}
 	}
 	out := &skill.PackagesResult{ID: d.ID, Version: d.Version, Digest: "sha256:" + strings.Repeat("0", 64), State: skill.StateDisabled, Added: []string{}, Removed: []string{}}
 	if w == nil {
@@ -241,7 +241,7 @@ func (u *Uploads) Bill(ctx context.Context, p skill.Principal, id skill.ID, vers
 // Report answers for the version of the skill that there is, to those of its tenant.
 func (u *Uploads) Report(_ context.Context, p skill.Principal, id skill.ID, version string) (*skill.UploadResult, error) {
 	if u.Skill == "" && id != "uploaded" || u.Skill != "" && u.Skill != id || u.Owner != "" && u.Owner != p.Tenant {
-		return nil, &skill.Error{Code: skill.NotFound, Message: "there is no such skill"}
+		return nil, &skill.Error{Code: skill.NotFound, Message: "skill not found"}
 	}
 	return &skill.UploadResult{ID: id, Version: version, Digest: "sha256:0", State: skill.StateDisabled, Report: json.RawMessage(`{"verdict":"accepted"}`)}, nil
 }
