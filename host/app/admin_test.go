@@ -8,25 +8,15 @@ import (
 	"net/http"
 	"testing"
 
+	"openskill/host/app/hosttest"
 	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
 
-// freePort gives an address of loopback that nobody listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 // TestAdmin: profiles are for who may look into the host, at an address of their own, and
 // for no page of a strange name.
 func TestAdmin(t *testing.T) {
-	at := freePort(t)
+	at := hosttest.FreePort(t)
 	s := settings(t, map[string]string{"auth": "required", "admin-listen": at})
 	db, err := OpenStore(t.Context(), s, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"openskill/host/app/hosttest"
 	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
@@ -52,7 +53,7 @@ func challenges(t *testing.T, res *http.Response) map[string]string {
 
 // TestTellsMCPClientsWhereToSignIn follows the addresses as the official client does.
 func TestTellsMCPClientsWhereToSignIn(t *testing.T) {
-	address := freePort(t)
+	address := hosttest.FreePort(t)
 	v := serve(t, settings(t, map[string]string{
 		"listen": address, "http-base-url": "http://" + address, "auth": "required",
 		"jwt-jwks": noKeySet, "jwt-issuer": "https://login.example.com/realms/acme", "jwt-audience": "openskill",

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -146,17 +145,6 @@ func (a asks) want(t *testing.T, path, body string) skill.Result {
 		t.Fatalf("%s: %d %s", path, status, text)
 	}
 	return out
-}
-
-// freePort returns an address of loopback that nobody listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
 }
 
 // says is a module that prints text.

@@ -21,6 +21,7 @@ import (
 	"github.com/zitadel/oidc/v3/example/server/storage"
 	"github.com/zitadel/oidc/v3/pkg/op"
 
+	"openskill/host/app/hosttest"
 	"openskill/sdk/skill"
 )
 
@@ -87,7 +88,7 @@ type visiting struct {
 
 func visit(t *testing.T, providerHost, secret string, jwt bool, more map[string]string) *visiting {
 	t.Helper()
-	address := freePort(t)
+	address := hosttest.FreePort(t)
 	base := "http://" + address
 	v := &visiting{issuer: identityProvider(t, providerHost, secret, base+"/console/signin/callback", jwt)}
 	flags := map[string]string{
