@@ -1,8 +1,10 @@
 package wasm
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -65,5 +67,45 @@ func TestLeftOversAreSwept(t *testing.T) {
 	slices.Sort(want)
 	if got := files(); !slices.Equal(got, want) {
 		t.Errorf("files %q\nwant  %q", got, want)
+	}
+}
+
+// Code of other compilers goes when no engine opened it for two weeks, and an engine whose
+// folder was removed under it still compiles.
+func TestCodeOfOtherCompilersIsSwept(t *testing.T) {
+	dir := t.TempDir()
+	own := filepath.Join(dir, "code", "wazero-"+CompilerVersion()+"-"+runtime.GOARCH+"-"+runtime.GOOS)
+	now := time.Now()
+	for name, age := range map[string]time.Duration{
+		filepath.Base(own):          unused + time.Hour,
+		"wazero-v0.0.1-amd64-linux": unused + time.Hour,
+		"wazero-v0.0.2-amd64-linux": unused - time.Hour,
+		"another":                   unused + time.Hour, // not the cache's
+	} {
+		path := filepath.Join(dir, "code", name)
+		err := errors.Join(os.MkdirAll(path, 0o700), os.WriteFile(filepath.Join(path, "00ff"), nil, 0o600), os.Chtimes(path, now.Add(-age), now.Add(-age)))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, err := Open(&Options{CacheDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	left, err := filepath.Glob(filepath.Join(dir, "code", "*", "00ff"))
+	want := []string{filepath.Join(dir, "code", "another", "00ff"), filepath.Join(own, "00ff"), filepath.Join(dir, "code", "wazero-v0.0.2-amd64-linux", "00ff")}
+	slices.Sort(want)
+	if err != nil || !slices.Equal(left, want) {
+		t.Errorf("left %q (%v)\nwant %q", left, err, want)
+	}
+	if info, err := os.Stat(own); err != nil || now.Sub(info.ModTime()) > time.Minute {
+		t.Errorf("the folder in use: %v, %v; want it marked as used now", info, err)
+	}
+	if err := os.RemoveAll(own); err != nil { // as a newer program does after two weeks
+		t.Fatal(err)
+	}
+	if _, err := e.Compile(t.Context(), probeModule, nil); err != nil {
+		t.Errorf("compile without the folder: %v", err)
 	}
 }

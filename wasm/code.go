@@ -85,6 +85,24 @@ func (e *Engine) sweepCache(now time.Time) {
 	}
 }
 
+// unused is how long the code of another compiler is kept after an engine last opened it:
+// programs of several versions may share a cache.
+const unused = 14 * 24 * time.Hour
+
+// sweepVersions notes that the folder of this compiler's code is in use, and removes those
+// of others that were not for long. An engine that is still open keeps what it compiles
+// then in memory.
+func (e *Engine) sweepVersions(now time.Time) {
+	own := "wazero-" + CompilerVersion() + "-" + runtime.GOARCH + "-" + runtime.GOOS // as wazero names it
+	_ = os.Chtimes(filepath.Join(e.codeDir(), own), now, now)                        // reading its files changes no time
+	entries, _ := os.ReadDir(e.codeDir())                                            // the next start tries again
+	for _, d := range entries {
+		if info, err := d.Info(); err == nil && strings.HasPrefix(d.Name(), "wazero-") && d.Name() != own && now.Sub(info.ModTime()) > unused {
+			_ = os.RemoveAll(filepath.Join(e.codeDir(), d.Name()))
+		}
+	}
+}
+
 // clearCode removes the files of compiled code. Those who have loaded them keep
 // their own copy.
 func (e *Engine) clearCode() {

@@ -115,6 +115,7 @@ func Open(opts *Options) (*Engine, error) {
 		}
 		e.cache = c
 		if !e.o.CompiledOnly {
+			e.sweepVersions(time.Now())
 			e.sweepCache(time.Now())
 		}
 		cfg = cfg.WithCompilationCache(c)
