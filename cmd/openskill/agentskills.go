@@ -271,8 +271,7 @@ func (a *cli) agentSkills(flags *settingsFlags, folders []string) (*agentskills.
 
 // failure ends a command with what a provider said.
 func failure(err error) error {
-	var e *skill.Error
-	if errors.As(err, &e) && e.Code != skill.Internal {
+	if e, ok := errors.AsType[*skill.Error](err); ok && e.Code != skill.Internal {
 		return &exitError{exitFailed, e}
 	}
 	return hostFailed(fmt.Errorf("cannot read the Agent Skills: %w", err))

@@ -52,8 +52,7 @@ func (a *cli) withApprovals(ctx context.Context, flags *settingsFlags, do func(*
 
 // cause is what the operator must mend: an error's own cause where it has one.
 func cause(err error) error {
-	var e *skill.Error
-	if errors.As(err, &e) && e.Err != nil {
+	if e, ok := errors.AsType[*skill.Error](err); ok && e.Err != nil {
 		return e.Err
 	}
 	return err
@@ -171,9 +170,8 @@ record says.`,
 
 func (a *cli) decide(ctx context.Context, approvals *approval.Store, id string, approve, asJSON bool) error {
 	p, err := approvals.Decide(ctx, skill.Local(), id, approve)
-	var e *skill.Error
-	switch {
-	case errors.As(err, &e) && (e.Code == skill.NotFound || e.Code == skill.Conflict):
+	switch e, ok := errors.AsType[*skill.Error](err); {
+	case ok && (e.Code == skill.NotFound || e.Code == skill.Conflict):
 		return failed(e.Code, "%s: %s", skill.CleanText(id, 80), e.Message)
 	case err != nil:
 		return hostFailed(cause(err))

@@ -127,13 +127,12 @@ host that opens an older database migrates it.`,
 
 func backupFailed(err error) error {
 	var told *exitError
-	var e *skill.Error
-	switch {
+	switch e, ok := errors.AsType[*skill.Error](err); {
 	case errors.As(err, &told):
 		return err
 	case errors.Is(err, context.Canceled):
 		return failed(skill.Cancelled, "interrupted; nothing was written")
-	case errors.As(err, &e) && (e.Code == skill.InvalidArgument || e.Code == skill.NotFound || e.Code == skill.Conflict):
+	case ok && (e.Code == skill.InvalidArgument || e.Code == skill.NotFound || e.Code == skill.Conflict):
 		return failed(e.Code, "%s", e.Message)
 	}
 	return hostFailed(err)

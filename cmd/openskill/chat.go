@@ -241,13 +241,12 @@ func (a *cli) turnJSON(answer *client.ChatAnswer, err error) error {
 // turnExit is how a command ends after a turn. What went wrong was shown already, but
 // for what the person who called must mend.
 func turnExit(answer *client.ChatAnswer, err error) error {
-	var refused *client.Error
-	switch {
+	switch refused, ok := errors.AsType[*client.Error](err); {
 	case err == nil && answer.StopReason == client.Completed:
 		return nil
 	case err == nil, errors.Is(err, errStopped):
 		return exit(exitFailed)
-	case errors.As(err, &refused) && refused.Status == skill.Unauthorized.Status():
+	case ok && refused.Status == skill.Unauthorized.Status():
 		return usage("authentication required: name the environment variable with your key by --key-env")
 	case refused != nil:
 		return exit(exitFailed)

@@ -267,11 +267,10 @@ type failedTurn struct {
 }
 
 func failureOf(err error) failedTurn {
-	var refused *client.Error
-	switch {
+	switch refused, ok := errors.AsType[*client.Error](err); {
 	case errors.Is(err, errStopped):
 		return failedTurn{Error: skill.ResultError{Code: skill.Cancelled, Status: skill.Cancelled.Status(), Message: "the turn was stopped"}}
-	case errors.As(err, &refused):
+	case ok:
 		return failedTurn{skill.ResultError{Code: refused.Code, Status: refused.Status, Message: refused.Message, Details: refused.Details}, refused.TraceID}
 	}
 	return failedTurn{Error: skill.ResultError{Code: skill.Internal, Status: skill.Internal.Status(), Message: skill.CleanText(err.Error(), skill.MaxMessage)}}

@@ -302,8 +302,7 @@ func (s *screen) failed(err error) {
 
 // inWords is an error in the words for the person who must mend it.
 func inWords(err error) string {
-	var refused *client.Error
-	if errors.As(err, &refused) && refused.TraceID != "" && refused.Status >= 500 {
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.TraceID != "" && refused.Status >= 500 {
 		return refused.Error() + " (trace id " + refused.TraceID + ")"
 	}
 	return err.Error()

@@ -172,8 +172,7 @@ func stateCounts(s *config.Settings, x *app.Examination) counts {
 }
 
 func errText(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()
 	}
 	return fmt.Sprint(err)

@@ -187,11 +187,10 @@ func compile(ctx context.Context, e *wasm.Engine, b []byte, most time.Duration) 
 	bounded, stop := context.WithTimeout(ctx, most)
 	defer stop()
 	m, err := e.Compile(bounded, b, nil)
-	var refused *check.Error
-	switch {
+	switch refused, ok := errors.AsType[*check.Error](err); {
 	case err == nil:
 		return m, nil
-	case errors.As(err, &refused):
+	case ok:
 		return nil, failed(skill.Code(refused.Code), "%s", refused.Error())
 	case ctx.Err() != nil:
 		return nil, failed(skill.Cancelled, "interrupted before the module was compiled")
@@ -273,9 +272,8 @@ func splitDir(spec string) (from, to string, err error) {
 
 // ending turns the end of a run into the end of the command.
 func ending(out *wasm.Outcome, err error, l wasm.Limits) error {
-	var entry *wasm.NoEntryError
-	switch {
-	case errors.As(err, &entry):
+	switch entry, ok := errors.AsType[*wasm.NoEntryError](err); {
+	case ok:
 		return failed(skill.InvalidModule, "%s", entry.Error())
 	case err != nil:
 		return hostFailed(err)

@@ -154,11 +154,10 @@ func (a *cli) changeAsked(ctx context.Context, f *packagesFlags, folder string, 
 }
 
 func packagesFailed(err error) error {
-	var e *skill.Error
-	switch {
+	switch e, ok := errors.AsType[*skill.Error](err); {
 	case errors.Is(err, context.Canceled):
 		return failed(skill.Cancelled, "interrupted")
-	case errors.As(err, &e) && e.Code != skill.Internal:
+	case ok && e.Code != skill.Internal:
 		return &exitError{exitFailed, e}
 	}
 	return hostFailed(err)
@@ -255,9 +254,8 @@ func askedPackages(folder string, names []string) ([]packages.Requirement, error
 		return asked, nil
 	}
 	asked, err = app.DeclaredPackages(root)
-	var e *skill.Error
-	switch {
-	case errors.As(err, &e):
+	switch e, ok := errors.AsType[*skill.Error](err); {
+	case ok:
 		return nil, &exitError{exitFailed, e}
 	case err != nil:
 		return nil, usage("cannot read the folder %s: %v", quote(folder), plain(err))

@@ -73,8 +73,7 @@ func (r *runReport) finish(err error) error {
 			return err
 		}
 		r.EndedBy, r.GuestExitCode, r.Error = "host", nil, &reportError{skill.Internal, skill.CleanText(err.Error(), skill.MaxMessage)}
-		var se *skill.Error
-		if errors.As(err, &se) {
+		if se, ok := errors.AsType[*skill.Error](err); ok {
 			r.Error.Code, r.Error.Message = se.Code, skill.CleanText(se.Message, skill.MaxMessage)
 		}
 	}
@@ -104,8 +103,7 @@ func (r *runReport) discard() {
 }
 
 func hostEnded(err error) error {
-	var e *exitError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*exitError](err); ok {
 		return &exitError{exitEnded, e.err}
 	}
 	return &exitError{exitEnded, err}

@@ -57,8 +57,7 @@ func (r *recorder) openskill(args ...string) (stdout, stderr string, code int) {
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	err := cmd.Run()
-	var ended *exec.ExitError
-	if err != nil && !errors.As(err, &ended) {
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		r.t.Fatal(err)
 	}
 	return out.String(), problems.String(), cmd.ProcessState.ExitCode()

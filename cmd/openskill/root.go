@@ -167,8 +167,7 @@ func (a *cli) report(cmd *cobra.Command, err error) int {
 		return 0
 	}
 	code := exitUsage // what cobra itself finds wrong
-	var e *exitError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*exitError](err); ok {
 		if code = e.exit; e.err == nil {
 			return code
 		}

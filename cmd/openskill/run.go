@@ -307,8 +307,7 @@ func openRegular(name string) (*os.File, os.FileInfo, error) {
 
 // plain takes the path out of a file error: the message names the file already.
 func plain(err error) error {
-	var pe *os.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*os.PathError](err); ok {
 		return pe.Err
 	}
 	return err

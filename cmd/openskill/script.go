@@ -183,11 +183,10 @@ func (a *cli) nativeScript(ctx context.Context, python, folder, name string, arg
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = folder, a.stdin, a.stdout, a.stderr
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
-	var ended *exec.ExitError
-	switch {
+	switch ended, ok := errors.AsType[*exec.ExitError](err); {
 	case ctx.Err() != nil:
 		return failed(skill.Timeout, "the script timed out")
-	case errors.As(err, &ended):
+	case ok:
 		return guestExit(uint32(ended.ExitCode()))
 	case err != nil:
 		return hostFailed(err)

@@ -121,9 +121,8 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 
 func checkExit(ts *testscript.TestScript, wanted string, err error) {
 	code := 0
-	var ee *exec.ExitError
-	switch {
-	case errors.As(err, &ee):
+	switch ee, ok := errors.AsType[*exec.ExitError](err); {
+	case ok:
 		code = ee.ExitCode()
 	case err != nil:
 		ts.Fatalf("openskill does not run: %v", err)

@@ -55,8 +55,7 @@ settings are rejected as a whole.`,
 		log := a.logger(&at)
 		warnings(s, log)
 		h, err := app.Open(s, &app.Options{Log: log, Mode: app.Serving})
-		var told *skill.Error
-		if errors.As(err, &told) && told.Code == skill.InvalidArgument {
+		if told, ok := errors.AsType[*skill.Error](err); ok && told.Code == skill.InvalidArgument {
 			return &exitError{exitUsage, told}
 		}
 		if err != nil {

@@ -56,13 +56,12 @@ func (j *buildJob) run(ctx context.Context, env []string, name string, args ...s
 }
 
 func (j *buildJob) outcome(ctx context.Context, err error) error {
-	var ended *exec.ExitError
-	switch {
+	switch _, ok := errors.AsType[*exec.ExitError](err); {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.As(err, &ended):
+	case ok:
 		return failed(skill.InvalidModule, "the build failed; see the compiler's output above")
 	}
 	return hostFailed(err)
@@ -108,9 +107,8 @@ func buildRust(ctx context.Context, j *buildJob) error {
 	// Before the flags are made: they name the folders that crates are unpacked into, and
 	// those of the first build on a machine are not there yet.
 	err = j.command(ctx, nil, "cargo", append([]string{"fetch"}, locked...)...).Run()
-	var ended *exec.ExitError
-	switch {
-	case errors.As(err, &ended) && ctx.Err() == nil:
+	switch _, ok := errors.AsType[*exec.ExitError](err); {
+	case ok && ctx.Err() == nil:
 		return failed(skill.InvalidModule, "cannot fetch the crates; see cargo's output above")
 	case err != nil:
 		return j.outcome(ctx, err)
@@ -314,13 +312,12 @@ func buildPy2wasm(ctx context.Context, j *buildJob) error {
 // its last line.
 func (j *buildJob) setUp(ctx context.Context, setup *exec.Cmd) error {
 	err := setup.Run()
-	var ended *exec.ExitError
-	switch {
+	switch ended, ok := errors.AsType[*exec.ExitError](err); {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case !errors.As(err, &ended):
+	case !ok:
 		return hostFailed(err)
 	case ended.ExitCode() == py2wasm.Missing:
 		return exit(exitHost)

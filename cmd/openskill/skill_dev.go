@@ -124,8 +124,7 @@ func (a *cli) dev(ctx context.Context, s *config.Settings, folder string, o *dev
 }
 
 func exitCode(err error) int {
-	var e *exitError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.exit
 	}
 	return exitFailed

@@ -226,8 +226,7 @@ func (a *cli) sign(ctx context.Context, j *job, folder, keyFile string, p *passw
 	}
 	key, err := share.ReadPrivate(text, func() (string, error) { return p.read(a, "password of the key: ") })
 	if err != nil {
-		var told *exitError
-		if errors.As(err, &told) {
+		if _, ok := errors.AsType[*exitError](err); ok {
 			return nil, err
 		}
 		return nil, usage("--key %s: %v", quote(keyFile), err)

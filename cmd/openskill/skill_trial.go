@@ -176,8 +176,7 @@ func (t *trial) close() {
 
 // reason is what an error says to whoever must mend it.
 func reason(err error) string {
-	var e *skill.Error
-	if errors.As(err, &e) && e.Message != "" {
+	if e, ok := errors.AsType[*skill.Error](err); ok && e.Message != "" {
 		return e.Message
 	}
 	return err.Error()

@@ -282,8 +282,7 @@ func allowFailed(err error) error {
 }
 
 func plainMessage(err error) string {
-	var e *skill.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*skill.Error](err); ok {
 		return e.Message
 	}
 	return err.Error()

@@ -173,11 +173,10 @@ func preflightFolder(ctx context.Context, folder string, o *preflight.Options) (
 	}
 	defer root.Close()
 	r, err := preflight.Check(ctx, root, o)
-	var told *skill.Error
-	switch {
+	switch told, ok := errors.AsType[*skill.Error](err); {
 	case err != nil && ctx.Err() != nil:
 		return nil, failed(skill.Cancelled, "interrupted")
-	case errors.As(err, &told) && told.Code != skill.Internal: // there is no runtime
+	case ok && told.Code != skill.Internal: // there is no runtime
 		return nil, &exitError{exitHost, told}
 	case err != nil:
 		return nil, hostFailed(err)

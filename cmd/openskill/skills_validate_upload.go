@@ -63,8 +63,7 @@ func (a *cli) admission(ctx context.Context, flags *settingsFlags, name string, 
 	if err == nil {
 		return admitted.Report, nil
 	}
-	var told *skill.Error
-	if errors.As(err, &told) {
+	if told, ok := errors.AsType[*skill.Error](err); ok {
 		if r, ok := told.Details["report"].(*admission.Report); ok {
 			return r, nil
 		}
@@ -85,8 +84,7 @@ func (checker) Check(_ context.Context, kind skill.Kind, s *skill.Spec, _ *time.
 	if broken != nil {
 		return nil, broken
 	}
-	var refused *check.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*check.Error](err); ok {
 		err = &skill.Error{Op: "openskill.check", Code: skill.Code(refused.Code), Message: refused.Error()}
 	}
 	return text, err

@@ -20,13 +20,12 @@ func (a *Admission) Again(ctx context.Context, s *manifest.Skill) (*Report, erro
 	w.report.read(s, a.o.Grant)
 	err := w.look(ctx, s)
 	var r *refusalError
-	var e *skill.Error
-	switch {
+	switch _, ok := errors.AsType[*skill.Error](err); {
 	case err == nil:
 		w.report.Verdict = Accepted
 	case errors.As(err, &r):
 		w.report.refuse((*Refusal)(r))
-	case errors.As(err, &e):
+	case ok:
 		return nil, err
 	case ctx.Err() != nil:
 		return nil, w.told(ctx.Err(), nil)

@@ -31,8 +31,7 @@ func (engine) Check(_ context.Context, kind skill.Kind, s *skill.Spec, _ *time.D
 	}
 	report, err := wasm.Check(module, nil)
 	b, _ := json.Marshal(report)
-	var refused *check.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*check.Error](err); ok {
 		err = &skill.Error{Op: "test", Code: skill.Code(refused.Code), Message: refused.Error()}
 	}
 	return b, err

@@ -159,8 +159,7 @@ func (t *tree) copy(to io.Writer, from io.Reader, name string) (int64, error) {
 // archive's, but files that cannot be read and contexts that end are not.
 func damaged(name string, err error) error {
 	var host *fs.PathError
-	var told *refusalError
-	if errors.As(err, &host) || errors.As(err, &told) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if _, ok := errors.AsType[*refusalError](err); errors.As(err, &host) || ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return reject(name, "the archive is damaged or truncated here: %s", skill.CleanText(err.Error(), 120))

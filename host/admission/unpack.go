@@ -41,11 +41,10 @@ func unpackBy(ctx context.Context, archive *os.File, folder string, o *Options) 
 		defer t.close()
 		err = t.unpack(archive)
 	}
-	var r *refusalError
-	switch {
+	switch r, ok := errors.AsType[*refusalError](err); {
 	case err == nil:
 		return t.files, nil
-	case errors.As(err, &r):
+	case ok:
 		return nil, &skill.Error{Op: "admission.Unpack", Code: skill.ArchiveRejected, Message: skill.CleanText(r.Error(), skill.MaxMessage)}
 	case ctx.Err() != nil:
 		return nil, ctx.Err()

@@ -411,8 +411,7 @@ func verdict(name string, err error) error {
 // of it could not be removed.
 func (w *work) told(err, left error) error {
 	var r *refusalError
-	var e *skill.Error
-	switch {
+	switch _, ok := errors.AsType[*skill.Error](err); {
 	case err == nil: // something panics, and goes on to do so
 		return nil
 	case errors.As(err, &r):
@@ -420,7 +419,7 @@ func (w *work) told(err, left error) error {
 		return w.report.err(left)
 	case errors.Is(err, errRefused):
 		return w.report.err(left)
-	case errors.As(err, &e):
+	case ok:
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		return &skill.Error{Op: "upload.Admit", Code: skill.Timeout, Message: "the check of the upload timed out", Err: err}

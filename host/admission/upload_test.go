@@ -366,8 +366,7 @@ func TestStagingFails(t *testing.T) {
 		"a closed archive":  {closed, staging(t)},
 	} {
 		_, err := a.Admit(t.Context(), Source{Archive: c.file}, c.dir)
-		var e *skill.Error
-		if !errors.As(err, &e) || e.Code != skill.Internal || e.Err == nil || strings.Contains(e.Message, c.dir) {
+		if e, ok := errors.AsType[*skill.Error](err); !ok || e.Code != skill.Internal || e.Err == nil || strings.Contains(e.Message, c.dir) {
 			t.Errorf("%s: %v, want INTERNAL with the cause for the log only", name, err)
 		}
 	}

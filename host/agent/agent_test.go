@@ -93,8 +93,7 @@ func TestTooManyTurns(t *testing.T) {
 	}
 	_, err := b.Turn(ctx, someone, ChatRequest{Message: "Go"}, nil)
 	code(t, err, skill.RateLimited)
-	var e *skill.Error
-	if !errors.As(err, &e) || e.Details["retry_after_ms"] == nil {
+	if e, ok := errors.AsType[*skill.Error](err); !ok || e.Details["retry_after_ms"] == nil {
 		t.Errorf("the error does not say when to come again: %v", err)
 	}
 	leave()

@@ -62,8 +62,7 @@ func newApprovalBench(t *testing.T, policy approval.Policy, p llm.Provider, chan
 		if err != nil {
 			o := goesWrong(c, skill.Forbidden, err.Error())
 			o.Arguments = json.RawMessage(c.Arguments)
-			var e *skill.Error
-			if errors.As(err, &e) && e.Details["state"] == "pending" {
+			if e, ok := errors.AsType[*skill.Error](err); ok && e.Details["state"] == "pending" {
 				o.Approval, _ = e.Details["approval_id"].(string)
 			}
 			return o

@@ -107,8 +107,7 @@ func ownerOf(p skill.Principal) conversations.Owner {
 
 // storeError is an error of the store for a caller: one that has a code keeps it.
 func storeError(err error, message string) error {
-	var known *skill.Error
-	if errors.As(err, &known) {
+	if _, ok := errors.AsType[*skill.Error](err); ok {
 		return err
 	}
 	return &skill.Error{Op: "agent.store", Code: skill.AuditUnavailable, Message: message, Err: err}

@@ -318,8 +318,7 @@ func inLines(list []llm.Message) []string {
 
 func code(t testing.TB, err error, want skill.Code) {
 	t.Helper()
-	var e *skill.Error
-	if !errors.As(err, &e) || e.Code != want || e.Message == "" && want != skill.Internal {
+	if e, ok := errors.AsType[*skill.Error](err); !ok || e.Code != want || e.Message == "" && want != skill.Internal {
 		t.Fatalf("the error is %v, want %s with a message", err, want)
 	}
 }

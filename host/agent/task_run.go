@@ -319,8 +319,7 @@ func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), '
 // that is all there is to say; afterwards there is something to show.
 func (r *taskRun) modelFailed(err error) taskEnd {
 	message, code := "the model is unavailable", skill.AgentLLMUnavailable
-	var known *skill.Error
-	if errors.As(err, &known) && known.Code != skill.Internal && known.Message != "" {
+	if known, ok := errors.AsType[*skill.Error](err); ok && known.Code != skill.Internal && known.Message != "" {
 		message = known.Message
 		if known.Code == skill.RateLimited || known.Code == skill.AuditUnavailable { // the host's own
 			code = known.Code

@@ -374,8 +374,7 @@ func (t *turn) answered(ctx context.Context, end turnEnd) (*Answer, error) {
 // failed tells and logs the error of a turn, and gives it. What the turn took is kept,
 // unless that is what failed, and who listens is told; either may panic once more.
 func (t *turn) failed(ctx context.Context, err error) error {
-	var known *skill.Error
-	if !errors.As(err, &known) {
+	if _, ok := errors.AsType[*skill.Error](err); !ok {
 		err = &skill.Error{Op: "agent.Turn", Code: skill.AgentLoopError, Message: loopError, Err: err}
 	}
 	t.ended(ctx, slog.LevelWarn, "", err)

@@ -311,8 +311,7 @@ func single(info fs.FileInfo) error {
 
 // plain takes the path out of a file error: the problem names the file already.
 func plain(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()
 	}
 	return err.Error()

@@ -218,9 +218,8 @@ func guarded(f func() error) (err error) {
 
 // told makes an error of a function one for the caller.
 func told(kind, name string, err error) error {
-	var e *skill.Error
-	switch {
-	case errors.As(err, &e):
+	switch _, ok := errors.AsType[*skill.Error](err); {
+	case ok:
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		return &skill.Error{Op: "agentskills.run", Code: skill.Timeout, Subject: name, Message: fmt.Sprintf("the %s %s timed out", kind, name), Err: err}

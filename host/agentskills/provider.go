@@ -427,8 +427,7 @@ const kindGo skill.Kind = "go:function"
 
 // refusal makes a FORBIDDEN of an approval's error that has no code.
 func (p *Provider) refusal(err error, r *skill.ScriptRequest) error {
-	var e *skill.Error
-	if errors.As(err, &e) {
+	if _, ok := errors.AsType[*skill.Error](err); ok {
 		return err
 	}
 	return &skill.Error{

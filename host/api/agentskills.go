@@ -324,8 +324,7 @@ func (s *Server) decodeArgs(value []byte, to *skill.ScriptRequest) error {
 		return invalidField("args", "must be a list of strings, or an object whose keys become options")
 	}
 	args, err := s.opt.ScriptArgs(value)
-	var known *skill.Error
-	if err != nil && !errors.As(err, &known) {
+	if _, ok := errors.AsType[*skill.Error](err); err != nil && !ok {
 		return invalidField("args", err.Error())
 	}
 	to.Args = args

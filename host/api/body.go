@@ -150,8 +150,7 @@ func (s *Server) parseError(ctx *fasthttp.RequestCtx, err error) {
 	}
 	ctx.Request.Reset() // it may have what the request before has left
 	s.commonHeaders(ctx, newTrace())
-	var tooLong *fasthttp.ErrSmallBuffer
-	if errors.As(err, &tooLong) {
+	if _, ok := errors.AsType[*fasthttp.ErrSmallBuffer](err); ok {
 		s.failAs(ctx, fasthttp.StatusRequestHeaderFieldsTooLarge, &skill.Error{
 			Op: opRead, Code: skill.PayloadTooLarge,
 			Message: "the request line and headers are too long; the limit is " + strconv.Itoa(s.opt.HeadLimit) + " bytes",
@@ -164,9 +163,8 @@ func (s *Server) parseError(ctx *fasthttp.RequestCtx, err error) {
 // readError says what was wrong with a body that could not be read.
 func (s *Server) readError(ctx *fasthttp.RequestCtx, err error) error {
 	var network net.Error
-	var known *skill.Error
-	switch {
-	case errors.As(err, &known):
+	switch _, ok := errors.AsType[*skill.Error](err); {
+	case ok:
 		return err
 	case errors.Is(err, errBodyTooLarge), errors.Is(err, fasthttp.ErrBodyTooLarge):
 		return &skill.Error{

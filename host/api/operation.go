@@ -58,8 +58,7 @@ func (s *Server) ready(c *fiber.Ctx) error {
 	if err == nil {
 		return s.alive(c)
 	}
-	var known *skill.Error
-	if !errors.As(err, &known) {
+	if _, ok := errors.AsType[*skill.Error](err); !ok {
 		err = &skill.Error{Op: "api.ready", Code: skill.Internal, Err: err}
 	}
 	s.failAs(c.Context(), fasthttp.StatusServiceUnavailable, err)

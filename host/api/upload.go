@@ -261,9 +261,8 @@ func (s *Server) part(ctx *fasthttp.RequestCtx, up Upload, got *parts, name stri
 		got.Module = f
 	}
 	n, err := io.Copy(f, io.LimitReader(part, s.opt.UploadLimit+1))
-	var disk *fs.PathError
-	switch {
-	case err != nil && !errors.As(err, &disk):
+	switch _, ok := errors.AsType[*fs.PathError](err); {
+	case err != nil && !ok:
 		return s.partError(ctx, body)
 	case err == nil && n > s.opt.UploadLimit:
 		return tooLargePart(name, s.opt.UploadLimit)

@@ -117,8 +117,7 @@ func FuzzParts(f *testing.F) {
 
 func told(t *testing.T, err error) {
 	t.Helper()
-	var e *skill.Error
-	if !errors.As(err, &e) || !e.Code.Known() || e.Code == skill.Internal || e.Message == "" || len(e.Message) > 512 || cleanMessage(e.Message) != e.Message {
+	if e, ok := errors.AsType[*skill.Error](err); !ok || !e.Code.Known() || e.Code == skill.Internal || e.Message == "" || len(e.Message) > 512 || cleanMessage(e.Message) != e.Message {
 		t.Fatalf("%#v is not fit to be told", err)
 	}
 }

@@ -60,8 +60,7 @@ func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
 		s.log.LogAttrs(spanOf(ctx).In(context.Background()), slog.LevelError, "request failed",
 			slog.String("trace_id", string(r.TraceID)), slog.Int("status", status), slog.String("error", err.Error()))
 	}
-	var e *skill.Error
-	if errors.As(err, &e) && e.Op == opScope {
+	if e, ok := errors.AsType[*skill.Error](err); ok && e.Op == opScope {
 		s.challenge(ctx, status)
 	}
 	r.Error.Message = cleanMessage(r.Error.Message)

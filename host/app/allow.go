@@ -80,8 +80,7 @@ func (a Allowing) Review(ctx context.Context, p skill.Principal, name string) (*
 
 // causeOf leaves paths of the host out.
 func causeOf(err error) error {
-	var at *os.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*os.PathError](err); ok {
 		return at.Err
 	}
 	return err

@@ -162,9 +162,8 @@ func TestFullDisk(t *testing.T) {
 		module := b.Bytes()
 		fill(t, filler, free<<10)
 		_, err := h.workers.modules.Ensure(t.Context(), sourceOf(module, false))
-		var verdict *skill.Error
-		switch {
-		case errors.As(err, &verdict):
+		switch _, ok := errors.AsType[*skill.Error](err); {
+		case ok:
 			t.Errorf("%d KiB: the module is to blame: %v", free, err)
 		case err != nil:
 			failed++

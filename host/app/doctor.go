@@ -305,11 +305,10 @@ func (x *Examination) lacks(ctx context.Context, list []skill.Runner, s *manifes
 			return x.Runners[i].Detail
 		}
 		_, err := r.Prepare(ctx, s.Spec(t, skill.Local().Tenant))
-		var e *skill.Error
-		switch {
+		switch e, ok := errors.AsType[*skill.Error](err); {
 		case err == nil:
 			return ""
-		case errors.As(err, &e) && e.Message != "":
+		case ok && e.Message != "":
 			return e.Message
 		}
 		return err.Error()

@@ -85,8 +85,7 @@ func (h *Host) readAgain(s *config.Settings) (*manifest.Registry, error) {
 }
 
 func plainly(err error) string {
-	var pe *os.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*os.PathError](err); ok {
 		return pe.Err.Error()
 	}
 	return err.Error()

@@ -62,8 +62,7 @@ func (c moduleChecker) Check(ctx context.Context, kind skill.Kind, s *skill.Spec
 	if marshalErr != nil {
 		report = nil
 	}
-	var refused *check.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*check.Error](err); ok {
 		err = &skill.Error{
 			Op: "host.Check", Code: skill.Code(refused.Code), Message: skill.CleanText(refused.Msg, skill.MaxMessage), Err: err,
 		}

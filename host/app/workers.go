@@ -169,9 +169,8 @@ func compileMain(args []string) error {
 		// An engine goes on without files that it could not write.
 		return say(&workers.Compiled{Failed: "some compiled files could not be written to the state folder; check its free disk space"})
 	}
-	var refused *check.Error
-	switch {
-	case errors.As(err, &refused):
+	switch refused, ok := errors.AsType[*check.Error](err); {
+	case ok:
 		details, _ := json.Marshal(map[string]any{"module": report}) // without them it is still refused
 		out.Refused = &workers.Refusal{
 			Op: "wasm.Check", Code: skill.Code(refused.Code), Message: skill.CleanText(refused.Msg, skill.MaxMessage),

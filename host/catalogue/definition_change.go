@@ -80,9 +80,8 @@ func parsePatch(b []byte) (patch, error) {
 		}
 		return wrong(skill.CleanText(string(key), 80), "is unknown; use description, is_enabled or cost_metadata")
 	})
-	var syntax *strictjson.Error
-	switch {
-	case errors.As(err, &syntax):
+	switch syntax, ok := errors.AsType[*strictjson.Error](err); {
+	case ok:
 		return p, wrong("", "the body must be one JSON object: "+skill.CleanText(syntax.Error(), 200))
 	case err != nil:
 		return p, err
@@ -120,8 +119,7 @@ func costPatch(b []byte) (*costChange, error) {
 		*to = &n
 		return nil
 	})
-	var syntax *strictjson.Error
-	if errors.As(err, &syntax) || err == nil && *c == (costChange{}) {
+	if _, ok := errors.AsType[*strictjson.Error](err); ok || err == nil && *c == (costChange{}) {
 		return nil, wrong(fieldCost, "must be an object with estimated_tokens, estimated_duration_ms or rate_limit_per_minute, or null")
 	}
 	return c, err
@@ -353,9 +351,8 @@ func (c *Definitions) put(ctx context.Context, by skill.Principal, id skill.ID, 
 		next.UpdatedAt, next.UpdatedBy = c.o.Now().UTC().Truncate(microsecond), skill.CleanText(by.ID, 128)
 		return next, nil
 	})
-	var told *skill.Error
-	switch {
-	case errors.As(err, &told):
+	switch _, ok := errors.AsType[*skill.Error](err); {
+	case ok:
 		return err
 	case err != nil:
 		return unavailable(err)

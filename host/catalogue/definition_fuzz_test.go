@@ -49,10 +49,9 @@ func FuzzBodies(f *testing.F) {
 
 func shownWell(t *testing.T, err error) {
 	t.Helper()
-	var e *skill.Error
-	switch {
+	switch e, ok := errors.AsType[*skill.Error](err); {
 	case err == nil:
-	case !errors.As(err, &e):
+	case !ok:
 		t.Errorf("%v is no error to be shown", err)
 	case e.Message == "" || len(e.Message) > skill.MaxMessage || e.Code == skill.Internal:
 		t.Errorf("%s: %q", e.Code, e.Message)

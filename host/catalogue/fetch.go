@@ -211,9 +211,8 @@ func (s *Store) fetchFiles(k key, v *version) error {
 		return err
 	}
 	a, err := s.o.Admission.Readmit(ctx, f, k.tenant, u.Staging())
-	var told *skill.Error
-	switch {
-	case errors.As(err, &told) && told.Code.Status() == 422: // this host's own engine and rules refuse it
+	switch told, ok := errors.AsType[*skill.Error](err); {
+	case ok && told.Code.Status() == 422: // this host's own engine and rules refuse it
 		s.refuse(k, v, told.Message)
 		return nil
 	case err != nil:

@@ -103,9 +103,8 @@ func (s *Store) load(folder, digest string) (*manifest.Skill, error) {
 	}
 	// Not every reason for a problem is one against the files.
 	is, err := manifest.Digest(folder)
-	var number syscall.Errno
-	switch {
-	case errors.As(err, &number) && !errors.Is(err, fs.ErrNotExist):
+	switch _, ok := errors.AsType[syscall.Errno](err); {
+	case ok && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("catalogue: read a version's files: %w", err)
 	case err != nil:
 		k.fault = &fault{"its files do not match the admitted ones: " + plain(err), true}

@@ -240,11 +240,10 @@ func (s *Store) fetchPackages(k key, v *version) error {
 	if err == nil {
 		err = s.o.Packages.Install(ctx, folder, lock, set)
 	}
-	var told *skill.Error
-	switch {
+	switch told, ok := errors.AsType[*skill.Error](err); {
 	case errors.Is(err, fs.ErrNotExist):
 		s.refuse(k, v, "its packages are missing from the database")
-	case errors.As(err, &told) && told.Code != skill.Internal:
+	case ok && told.Code != skill.Internal:
 		s.refuse(k, v, "its packages: "+told.Message)
 	case err != nil:
 		return err

@@ -386,8 +386,7 @@ func (s *Store) commit(ctx context.Context, op string, k key, files []blob, do f
 			return do(&tx{inner, ctx, revision})
 		})
 	})
-	var told *skill.Error
-	if err == nil || errors.As(err, &told) {
+	if _, ok := errors.AsType[*skill.Error](err); err == nil || ok {
 		return err
 	}
 	return s.database(op, k, err)
@@ -430,8 +429,7 @@ func (s *Store) disk(op string, k key, err error) error {
 
 // plain takes the path out of a file error.
 func plain(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()
 	}
 	return err.Error()

@@ -25,8 +25,7 @@ func (e *apiError) Error() string { return e.Code + ": " + e.Message }
 
 // problemOf makes one of an error of the host's own.
 func problemOf(err error) *apiError {
-	var e *skill.Error
-	if errors.As(err, &e) && e.Message != "" {
+	if e, ok := errors.AsType[*skill.Error](err); ok && e.Message != "" {
 		return &apiError{Status: e.Code.Status(), Code: string(e.Code), Message: e.Message}
 	}
 	return &apiError{Status: http.StatusInternalServerError, Code: string(skill.Internal), Message: "The server could not render this page; see its log."}

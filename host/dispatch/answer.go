@@ -109,9 +109,8 @@ func (d *Dispatcher) log(ctx context.Context, c *call, err error) {
 	var extra []slog.Attr
 	if r.Error != nil {
 		level, code, message = slog.LevelWarn, r.Error.Code, words(r.Error, err)
-		var broken *panicError
-		switch {
-		case errors.As(err, &broken):
+		switch broken, ok := errors.AsType[*panicError](err); {
+		case ok:
 			level = slog.LevelError
 			extra = append(extra, slog.String("cause", err.Error()), slog.String("stack", string(broken.stack)))
 		case err != nil && code == skill.Internal:
@@ -146,11 +145,10 @@ func (d *Dispatcher) log(ctx context.Context, c *call, err error) {
 // words is the message of an error without what a caller or a guest wrote: what logs
 // and records may keep.
 func words(shown *skill.ResultError, err error) string {
-	var instead logError
-	switch {
+	switch instead, ok := errors.AsType[logError](err); {
 	case err == nil:
 		return "reported by the skill; the result has its message"
-	case errors.As(err, &instead):
+	case ok:
 		return string(instead)
 	}
 	return shown.Message

@@ -153,8 +153,7 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 		defer leave()
 		err = c.skill.CheckInput(value, steps)
 	}
-	var e *skill.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*skill.Error](err); ok {
 		words := logError("the input does not match the skill's input_schema")
 		if e.Code == skill.ForbiddenPath {
 			words = "the input names a path outside the data folder"

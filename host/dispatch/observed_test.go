@@ -155,8 +155,7 @@ func TestDisabledUploads(t *testing.T) {
 			reason = ""
 		}
 		err := disabled(&skill.Descriptor{ID: "up", Version: "1.0.0", State: state, Reason: reason})
-		var e *skill.Error
-		if !errors.As(err, &e) || e.Code != skill.NotFound || e.Message != want {
+		if e, ok := errors.AsType[*skill.Error](err); !ok || e.Code != skill.NotFound || e.Message != want {
 			t.Errorf("%q: %v", state, err)
 		}
 	}

@@ -263,8 +263,7 @@ func tokensOf(o map[string]any) int {
 // data checks the data of a success.
 func (d *Dispatcher) data(s *manifest.Skill, raw []byte, value map[string]any) (outcome, error) {
 	if err := s.CheckOutput(value); err != nil {
-		var e *skill.Error
-		if errors.As(err, &e) {
+		if e, ok := errors.AsType[*skill.Error](err); ok {
 			e.Err = logError("the output does not match the skill's output_schema")
 		}
 		return outcome{}, err

@@ -135,8 +135,7 @@ func unready(k skill.Kind, err error) error {
 // says gives the words of a runner for the caller; those of any other error stay
 // in the log.
 func says(k skill.Kind, err error) string {
-	var e *skill.Error
-	if errors.As(err, &e) && e.Message != "" {
+	if e, ok := errors.AsType[*skill.Error](err); ok && e.Message != "" {
 		return string(k) + ": " + e.Message
 	}
 	return string(k) + " is not ready"

@@ -66,8 +66,7 @@ func TestChoose(t *testing.T) {
 				}
 				return
 			}
-			var e *skill.Error
-			if !errors.As(err, &e) || !strings.Contains(e.Message, c.message) || strings.Contains(e.Message, "/srv") {
+			if e, ok := errors.AsType[*skill.Error](err); !ok || !strings.Contains(e.Message, c.message) || strings.Contains(e.Message, "/srv") {
 				t.Errorf("message %q, want %q in it", e.Message, c.message)
 			}
 		})

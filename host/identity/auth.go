@@ -114,11 +114,10 @@ func (a *Authenticator) Over(ctx context.Context, p skill.Principal) bool {
 }
 
 func (a *Authenticator) answer(ctx context.Context, p skill.Principal, id string, err error) (skill.Principal, error) {
-	var why reason
-	switch {
+	switch why, ok := errors.AsType[reason](err); {
 	case err == nil:
 		return p, nil
-	case errors.As(err, &why):
+	case ok:
 		return skill.Principal{}, a.refused(ctx, why, id)
 	}
 	return skill.Principal{}, err

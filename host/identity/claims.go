@@ -70,8 +70,7 @@ func (c *claims) UnmarshalJSON(b []byte) error {
 	if err == nil {
 		err = c.named(b)
 	}
-	var why reason
-	if err != nil && !errors.As(err, &why) {
+	if _, ok := errors.AsType[reason](err); err != nil && !ok {
 		return reason("token claims are not strict JSON")
 	}
 	return err

@@ -306,8 +306,7 @@ func TestDatabaseGone(t *testing.T) {
 		synctest.Wait()
 		for range 100 {
 			_, err := h.Authenticate(t.Context(), bearer(text))
-			var e *skill.Error
-			if !errors.As(err, &e) || e.Code != skill.AuditUnavailable || strings.Contains(e.Message, "gone") {
+			if e, ok := errors.AsType[*skill.Error](err); !ok || e.Code != skill.AuditUnavailable || strings.Contains(e.Message, "gone") {
 				t.Fatalf("got %v", err)
 			}
 		}

@@ -231,8 +231,7 @@ func (f *keyFile) load(last os.FileInfo) ([]byte, os.FileInfo, error) {
 
 // plainError leaves the path out.
 func plainError(err error) error {
-	var pe *os.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*os.PathError](err); ok {
 		return pe.Err
 	}
 	return err

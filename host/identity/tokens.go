@@ -167,8 +167,7 @@ func whyNot(err error) reason {
 	if err == nil {
 		return ""
 	}
-	var why reason
-	if errors.As(err, &why) {
+	if why, ok := errors.AsType[reason](err); ok {
 		return why
 	}
 	for _, is := range []struct {
@@ -223,9 +222,8 @@ func readHeader(text string) (h header, why reason) {
 			return sameName(name, "alg", "kid", "typ", "crit", "b64", "zip", "enc")
 		}
 	})
-	var is reason
-	switch {
-	case errors.As(err, &is):
+	switch is, ok := errors.AsType[reason](err); {
+	case ok:
 		return h, is
 	case err != nil:
 		return h, "token header is not strict JSON"

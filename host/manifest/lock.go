@@ -162,8 +162,7 @@ func (f *Lock) Encode() ([]byte, error) {
 
 // plain takes the path out of a file error.
 func named(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", filepath.Base(pe.Path), pe.Err)
 	}
 	return err

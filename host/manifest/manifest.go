@@ -422,8 +422,7 @@ func (p *parser) permissions(n *yaml.Node, m *manifest) {
 			m.httpLine = n.Line
 			p.eachText(n, "permissions.http", func(line int, s string) {
 				rule, err := skill.ParseHTTPRule(s)
-				var told *skill.Error
-				if errors.As(err, &told) {
+				if told, ok := errors.AsType[*skill.Error](err); ok {
 					p.report(line, "permissions.http: %s", told.Message)
 					return
 				}
@@ -490,9 +489,8 @@ func (p *parser) requires(n *yaml.Node, m *manifest) {
 			continue
 		}
 		err := p.packages([]string{name})
-		var told *skill.Error
-		switch {
-		case errors.As(err, &told):
+		switch told, ok := errors.AsType[*skill.Error](err); {
+		case ok:
 			p.report(e.Line, "%s", told.Message)
 		case err != nil:
 			p.report(e.Line, "%s", err)

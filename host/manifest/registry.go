@@ -464,8 +464,7 @@ func exists(folder, name string) bool {
 
 // plain takes the path out of a file error: the problem names the file already.
 func plain(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()
 	}
 	return err.Error()

@@ -335,15 +335,14 @@ func (s *Schema) Check(value any, steps int) *Faults {
 	case s.idle <- v:
 	default:
 	}
-	var ve *jsonschema.ValidationError
-	switch {
+	switch ve, ok := errors.AsType[*jsonschema.ValidationError](err); {
 	case over:
 		faults := whole("takes too many steps to validate", "a smaller value, or a simpler schema")
 		faults.Over = true
 		return faults
 	case err == nil:
 		return nil
-	case errors.As(err, &ve):
+	case ok:
 		r := &reporter{doc: s.doc, faults: Faults{Forbidden: leavesData(ve)}}
 		r.walk(ve)
 		if len(r.faults.Fields) > 0 {
@@ -401,8 +400,7 @@ func compileErrors(err error) []*SchemaError {
 			return out
 		}
 	}
-	var re *jsonschema.InvalidRegexError
-	if errors.As(err, &re) {
+	if re, ok := errors.AsType[*jsonschema.InvalidRegexError](err); ok {
 		_, pointer, _ := strings.Cut(re.URL, "#")
 		return []*SchemaError{{pointer, "the pattern is not a regular expression that RE2 accepts (no lookaround, no backreferences)"}}
 	}

@@ -13,8 +13,7 @@ import (
 // error of a Normalized Skill Result as its data. What a tool did wrong is not one:
 // it is a result (see [toolResult]).
 func protocolError(err error) error {
-	var wire *jsonrpc.Error
-	if errors.As(err, &wire) {
+	if wire, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return wire
 	}
 	e := skill.Failure("", "", skill.Meta{}, err).Error

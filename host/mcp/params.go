@@ -73,9 +73,8 @@ func checkParams(method string, params json.RawMessage) *jsonrpc.Error {
 		return wrong("the params of %s must be an object", method)
 	}
 	err := json.Unmarshal(params, into)
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &kind) && kind.Field != "":
+	switch kind, ok := errors.AsType[*json.UnmarshalTypeError](err); {
+	case ok && kind.Field != "":
 		return wrong("params.%s of %s cannot be a JSON %s", skill.CleanText(kind.Field, 80), method, skill.CleanText(kind.Value, 40))
 	case err != nil:
 		return wrong("invalid params for %s; see the MCP specification", method)

@@ -87,8 +87,7 @@ func TestResources(t *testing.T) {
 		"skill://unit-converter/%2e%2e/x", "file:///etc/passwd", "skill://unit-converter/scripts", "x", "",
 	} {
 		_, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
-		var wire *jsonrpc.Error
-		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInvalidParams || strings.Contains(wire.Message, root) {
+		if wire, ok := errors.AsType[*jsonrpc.Error](err); !ok || wire.Code != jsonrpc.CodeInvalidParams || strings.Contains(wire.Message, root) {
 			t.Errorf("%q: %v", uri, err)
 		}
 	}
@@ -109,8 +108,7 @@ func TestLargeResources(t *testing.T) {
 	}
 	cs := connect(t, newServer(t, Options{AgentSkills: agents}), skill.Local(), nil)
 	_, err = cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "skill://unit-converter/huge.md"})
-	var wire *jsonrpc.Error
-	if !errors.As(err, &wire) || !strings.Contains(wire.Message, "16777216 bytes") || !strings.Contains(string(wire.Data), `"PAYLOAD_TOO_LARGE"`) {
+	if wire, ok := errors.AsType[*jsonrpc.Error](err); !ok || !strings.Contains(wire.Message, "16777216 bytes") || !strings.Contains(string(wire.Data), `"PAYLOAD_TOO_LARGE"`) {
 		t.Errorf("%v", err)
 	}
 	got, err := getSkill(t, cs, "skill://unit-converter/SKILL.md")

@@ -108,8 +108,7 @@ func TestCall(t *testing.T) {
 	}
 	for _, name := range []string{"nosuch", "No Such", "", "load_skill", "hidden-of-other", strings.Repeat("x", 5000)} {
 		_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: name})
-		var wire *jsonrpc.Error
-		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInvalidParams || len(wire.Message) > 400 {
+		if wire, ok := errors.AsType[*jsonrpc.Error](err); !ok || wire.Code != jsonrpc.CodeInvalidParams || len(wire.Message) > 400 {
 			t.Errorf("%.20q: %v, want invalid parameters", name, err)
 		}
 	}

@@ -36,11 +36,10 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 	}
 	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	switch {
+	switch exit, ok := errors.AsType[*exec.ExitError](err); {
 	case err == nil:
 		t.Logf("%s", out)
-	case errors.As(err, &exit) && exit.ExitCode() == cannotMount:
+	case ok && exit.ExitCode() == cannotMount:
 		t.Skipf("this kernel lets no user mount: %s", out)
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EINVAL):
 		t.Skipf("this kernel lets no user have namespaces: %v", err)

@@ -234,8 +234,7 @@ func notFound() error {
 
 // unavailable makes an error for callers of one of a store.
 func cannotKeep(op string, err error) error {
-	var known *skill.Error
-	if errors.As(err, &known) {
+	if _, ok := errors.AsType[*skill.Error](err); ok {
 		return err
 	}
 	return &skill.Error{Op: op, Code: skill.AuditUnavailable, Message: "the records are unavailable; retry", Err: err}

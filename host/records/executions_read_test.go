@@ -277,8 +277,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 	_, session := h.Session(t.Context(), ann, id)
 	_, file := h.File(t.Context(), ann, id, "x")
 	for name, err := range map[string]error{"get": get, "list": list, "cancel": cancel, "session": session, "file": file} {
-		var e *skill.Error
-		if !errors.As(err, &e) || e.Code != skill.AuditUnavailable || strings.Contains(e.Message, "secret") {
+		if e, ok := errors.AsType[*skill.Error](err); !ok || e.Code != skill.AuditUnavailable || strings.Contains(e.Message, "secret") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -251,8 +251,7 @@ func TestLongCallsAreBounded(t *testing.T) {
 			}
 		}
 		_, _, err := h.begin(t.Context(), amy, "held")
-		var e *skill.Error
-		if !errors.As(err, &e) || e.Code != skill.RateLimited || e.Details["limit"] != 5 || e.Details["retry_after_ms"] == nil {
+		if e, ok := errors.AsType[*skill.Error](err); !ok || e.Code != skill.RateLimited || e.Details["limit"] != 5 || e.Details["retry_after_ms"] == nil {
 			t.Errorf("the fourth of the tenant: %v", err)
 		}
 		if _, _, err := h.begin(t.Context(), bob, "held"); err != nil {

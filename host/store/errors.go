@@ -46,8 +46,7 @@ func ReasonOf(err error) Reason {
 	var lite *sqlitedriver.Error
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
-	var network net.Error
-	switch {
+	switch _, ok := errors.AsType[net.Error](err); {
 	case err == nil:
 		return ""
 	case errors.As(err, &lite):
@@ -60,7 +59,7 @@ func ReasonOf(err error) Reason {
 		return Gone
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return Ended
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.As(err, &network), pgconn.SafeToRetry(err):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), ok, pgconn.SafeToRetry(err):
 		return Gone
 	}
 	return Refused

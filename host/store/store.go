@@ -104,8 +104,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 
 // opening is what the operator reads of a database that cannot be opened.
 func opening(err error) error {
-	var told *skill.Error
-	if errors.As(err, &told) {
+	if told, ok := errors.AsType[*skill.Error](err); ok {
 		return told
 	}
 	message := "the database cannot be opened; check it, or set OPENSKILL_DATABASE_URL to another one"

@@ -111,8 +111,7 @@ func ParseJSON(src []byte) (root *yaml.Node, problems []Problem) {
 		var v any
 		if err := json.Unmarshal(src, &v); err != nil {
 			line := 0
-			var syntax *json.SyntaxError
-			if errors.As(err, &syntax) {
+			if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 				line = 1 + bytes.Count(src[:syntax.Offset], []byte("\n"))
 			}
 			return nil, []Problem{{line, "not valid JSON: " + err.Error()}}

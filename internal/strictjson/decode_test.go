@@ -47,8 +47,7 @@ func TestDecode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object, err := Decode([]byte(c.src), 64, nil)
 			if c.want != "" {
-				var e *Error
-				if !errors.As(err, &e) || !strings.Contains(e.Error(), c.want) || object != nil {
+				if e, ok := errors.AsType[*Error](err); !ok || !strings.Contains(e.Error(), c.want) || object != nil {
 					t.Errorf("error %v, want %q in it", err, c.want)
 				}
 				return

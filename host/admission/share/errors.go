@@ -129,9 +129,8 @@ func rootOf(err error) string {
 		}
 	}
 	var u *url.Error
-	var op *net.OpError
-	switch {
-	case errors.As(err, &op):
+	switch op, ok := errors.AsType[*net.OpError](err); {
+	case ok:
 		return "the network: " + op.Op + " failed"
 	case errors.As(err, &u):
 		err = u.Err
@@ -144,11 +143,10 @@ var addresses = regexp.MustCompile(`"?[a-zA-Z][a-zA-Z0-9+.-]*://[^\s]*`)
 // unpathed takes the path out of a file error.
 func unpathed(err error) string {
 	var pe *fs.PathError
-	var le *os.LinkError
-	switch {
+	switch le, ok := errors.AsType[*os.LinkError](err); {
 	case errors.As(err, &pe):
 		return pe.Err.Error()
-	case errors.As(err, &le):
+	case ok:
 		return le.Err.Error()
 	}
 	return err.Error()

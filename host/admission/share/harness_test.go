@@ -172,9 +172,8 @@ func (w *world) refused(what string, code skill.Code, says string, do func() err
 
 func wantCode(t *testing.T, what string, err error, code skill.Code, says string) {
 	t.Helper()
-	var e *skill.Error
-	switch {
-	case !errors.As(err, &e) || e.Code != code:
+	switch e, ok := errors.AsType[*skill.Error](err); {
+	case !ok || e.Code != code:
 		t.Errorf("%s: %v, want %s", what, err, code)
 	case !strings.Contains(e.Message, says) || e.Message == "" || len(e.Message) > skill.MaxMessage || strings.ContainsAny(e.Message, "\x1b\n"):
 		t.Errorf("%s: the message is %q, want %q in it", what, e.Message, says)

@@ -333,8 +333,7 @@ func asFault(err error) error {
 
 // hostFault is what the operator must mend.
 func hostFault(err error) error {
-	var known *skill.Error
-	if errors.As(err, &known) {
+	if _, ok := errors.AsType[*skill.Error](err); ok {
 		return err
 	}
 	return &skill.Error{Op: "share", Code: skill.Internal, Message: skill.CleanText("cannot change the folder of skills: "+unpathed(err), skill.MaxMessage), Err: err}

@@ -249,8 +249,7 @@ func TestKilledInstallationsLeaveNoTrust(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestKilledInstallationsLeaveNoTrust$")
 			cmd.Env = append(os.Environ(), killedAt+"="+at, killedAt+"_HOST="+w.host, killedAt+"_DIR="+w.dir)
 			out, err := cmd.CombinedOutput()
-			var ended *exec.ExitError
-			if !errors.As(err, &ended) || ended.ExitCode() >= 0 {
+			if ended, ok := errors.AsType[*exec.ExitError](err); !ok || ended.ExitCode() >= 0 {
 				t.Fatalf("%s: it was not killed: %v\n%s", at, err, out)
 			}
 			if got := trusted(t, w.dir); len(got) > 0 {

@@ -105,11 +105,10 @@ func (r *Remote) catalog(ctx context.Context, host, prefix string) (names []stri
 		}
 		return nil
 	})
-	var answer *errcode.ErrorResponse
-	switch {
+	switch answer, ok := errors.AsType[*errcode.ErrorResponse](err); {
 	case errors.Is(err, errEnough):
 		more = true
-	case errors.As(err, &answer) && (answer.StatusCode == 404 || answer.StatusCode == 405 || answer.StatusCode == 501):
+	case ok && (answer.StatusCode == 404 || answer.StatusCode == 405 || answer.StatusCode == 501):
 		return nil, false, &skill.Error{Op: "share.Search", Code: skill.NotFound, Err: err, Message: skill.CleanText(
 			"the registry "+host+" has no catalogue; name the skill: openskill skill pull "+host+"/REPOSITORY", skill.MaxMessage)}
 	case err != nil:

@@ -121,8 +121,7 @@ func TestUnreached(t *testing.T) {
 	} {
 		got := c.explain(t.Context(), err)
 		var failed *skill.Error
-		var busy *BusyError
-		if !errors.As(got, &failed) || !errors.As(got, &busy) {
+		if _, ok := errors.AsType[*BusyError](got); !errors.As(got, &failed) || !ok {
 			t.Fatalf("%v: %v", err, got)
 		}
 		if !strings.HasSuffix(failed.Message, want) || strings.Contains(failed.Message, "10.0.0.3") || !errors.Is(got, err) {

@@ -101,8 +101,7 @@ func TestMistyped(t *testing.T) {
 		if err == nil {
 			_, err = r.reply()
 		}
-		var failed *skill.Error
-		if !errors.As(err, &failed) || failed.Code != skill.AgentLLMParseError {
+		if failed, ok := errors.AsType[*skill.Error](err); !ok || failed.Code != skill.AgentLLMParseError {
 			t.Errorf("%s: %v", answer, err)
 		}
 	}

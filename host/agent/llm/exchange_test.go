@@ -305,8 +305,7 @@ func fuzzAnswer(t *testing.T, r *Request, body []byte, dial func(c *http.Client)
 		default:
 			t.Errorf("the error is %v", err)
 		}
-		var failed *skill.Error
-		if errors.As(err, &failed) && len(failed.Message) > skill.MaxMessage {
+		if failed, ok := errors.AsType[*skill.Error](err); ok && len(failed.Message) > skill.MaxMessage {
 			t.Errorf("a message of %d bytes", len(failed.Message))
 		}
 	}

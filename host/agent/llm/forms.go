@@ -48,8 +48,7 @@ type completionUsage struct {
 // decode reads JSON of an object, and leaves out what has the wrong type.
 func decode(data []byte, into any) error {
 	err := json.Unmarshal(data, into)
-	var mistyped *json.UnmarshalTypeError
-	if errors.As(err, &mistyped) && mistyped.Field != "" {
+	if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && mistyped.Field != "" {
 		return nil
 	}
 	return err

@@ -205,8 +205,7 @@ func (m *Model) Chat(ctx context.Context, r *Request, text func(part string)) (*
 		}
 	}
 	reply, err := m.counted(ctx, &ask, hear)
-	var busy *BusyError
-	if errors.As(err, &busy) && !begun && ctx.Err() == nil {
+	if busy, ok := errors.AsType[*BusyError](err); ok && !begun && ctx.Err() == nil {
 		pause := m.pause
 		if busy.After > 0 {
 			pause = min(busy.After, mostPause)
@@ -265,8 +264,7 @@ func (m *Model) counted(ctx context.Context, r *Request, text func(part string))
 // turnedAway reports whether a vendor was not reached, or answered with a status that says
 // that it did nothing.
 func turnedAway(err error) bool {
-	var busy *BusyError
-	if errors.As(err, &busy) {
+	if _, ok := errors.AsType[*BusyError](err); ok {
 		return true
 	}
 	var known *skill.Error

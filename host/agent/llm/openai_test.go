@@ -270,8 +270,7 @@ func TestOpenAIErrorsAreTheVendorsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = p.Chat(t.Context(), askOpenAI("hi"), nil)
-	var failed *skill.Error
-	if !errors.As(err, &failed) || failed.Details["provider"] != "dashscope" {
+	if failed, ok := errors.AsType[*skill.Error](err); !ok || failed.Details["provider"] != "dashscope" {
 		t.Errorf("%v", err)
 	}
 }

@@ -127,11 +127,10 @@ func (c *client) explain(ctx context.Context, err error) error {
 	}
 	var known *skill.Error
 	var long *lengthError
-	var no *statusError
-	switch {
+	switch no, ok := errors.AsType[*statusError](err); {
 	case errors.As(err, &known):
 		return err
-	case errors.As(err, &no):
+	case ok:
 		return Unavailable(c.vendor, no.status, no.said, no.after, nil)
 	case errors.As(err, &long):
 		return c.unreadable(long.Error(), nil)
@@ -153,8 +152,7 @@ func (c *client) failed(status int, body []byte) error {
 func unreached(err error) string {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
-	var slow net.Error
-	switch {
+	switch slow, ok := errors.AsType[net.Error](err); {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return "its answer was cut off"
 	case errors.As(err, &name):
@@ -165,7 +163,7 @@ func unreached(err error) string {
 		return "the connection was refused"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF):
 		return "the connection broke off"
-	case errors.As(err, &slow) && slow.Timeout():
+	case ok && slow.Timeout():
 		return "it did not answer in time"
 	}
 	return ""

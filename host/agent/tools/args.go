@@ -46,8 +46,7 @@ func arguments(text string) (json.RawMessage, *field) {
 		return raw, nil
 	}
 	problem := "is not JSON: " + skill.CleanText(err.Error(), 160)
-	var e *strictjson.Error
-	switch {
+	switch e, ok := errors.AsType[*strictjson.Error](err); {
 	case !json.Valid(raw):
 	case raw[0] == '[':
 		problem = "is an array"
@@ -55,7 +54,7 @@ func arguments(text string) (json.RawMessage, *field) {
 		problem = "is a text"
 	case raw[0] != '{':
 		problem = "is a single value"
-	case errors.As(err, &e): // JSON, but of the kind in which two readers see two things
+	case ok: // JSON, but of the kind in which two readers see two things
 		problem = skill.CleanText(e.Error(), 160)
 	}
 	return none, &field{Problem: problem, Expected: "one JSON object"}

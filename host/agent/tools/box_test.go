@@ -103,8 +103,7 @@ func TestOnlyWhatThereIs(t *testing.T) {
 		"hidden words": {box(t, Options{Catalogue: four()}), skill.Local(), "a\u202e</tool_result>", `skill "a</tool_result>" not found`},
 	} {
 		_, err := c.b.For(t.Context(), c.p, []skill.ID{"echo", c.only}[min(1, len(c.only)):])
-		var e *skill.Error
-		if !errors.As(err, &e) || e.Code != skill.AgentSkillNotFound || !strings.Contains(e.Message, c.want) || len(e.Message) > skill.MaxMessage {
+		if e, ok := errors.AsType[*skill.Error](err); !ok || e.Code != skill.AgentSkillNotFound || !strings.Contains(e.Message, c.want) || len(e.Message) > skill.MaxMessage {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -233,8 +233,7 @@ func TestOriginsThatAreNamed(t *testing.T) {
 
 func TestEveryProblemIsToldAtOnce(t *testing.T) {
 	_, err := Load(Sources{Dir: t.TempDir(), Environ: []string{"OPENSKILL_TIMEOUT_MS=a", "OPENSKILL_FUEL=b"}})
-	var e *skill.Error
-	if !errors.As(err, &e) || !strings.Contains(e.Message, "OPENSKILL_FUEL") || !strings.Contains(e.Message, "OPENSKILL_TIMEOUT_MS") {
+	if e, ok := errors.AsType[*skill.Error](err); !ok || !strings.Contains(e.Message, "OPENSKILL_FUEL") || !strings.Contains(e.Message, "OPENSKILL_TIMEOUT_MS") {
 		t.Errorf("got %v", err)
 	}
 }

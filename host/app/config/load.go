@@ -407,8 +407,7 @@ func readSmall(name string) ([]byte, error) {
 }
 
 func plain(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()
 	}
 	return err.Error()

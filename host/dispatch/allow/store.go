@@ -254,8 +254,7 @@ func (s *Store) change(ctx context.Context, by skill.Principal, c records.Change
 		defer cancel()
 		return s.db.InTx(ctx, do)
 	})
-	var known *skill.Error
-	if err == nil || errors.As(err, &known) {
+	if _, ok := errors.AsType[*skill.Error](err); err == nil || ok {
 		return err
 	}
 	return &skill.Error{

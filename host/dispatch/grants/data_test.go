@@ -70,8 +70,7 @@ func TestGrantsOfData(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, err := data(t, tc.allow).Grants(root, tc.who, skill.Permissions{Data: true})
 			if tc.want == "fails" {
-				var e *skill.Error
-				if g.Data != "" || !errors.As(err, &e) || e.Code != skill.ToolInvocationError || strings.Contains(e.Message, root) {
+				if e, ok := errors.AsType[*skill.Error](err); g.Data != "" || !ok || e.Code != skill.ToolInvocationError || strings.Contains(e.Message, root) {
 					t.Errorf("%q, %v", g.Data, err)
 				}
 				return

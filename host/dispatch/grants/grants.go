@@ -157,8 +157,7 @@ func entries[T any](text string, parse func(string) (T, error)) ([]entry[T], err
 }
 
 func message(err error) string {
-	var e *skill.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*skill.Error](err); ok {
 		return e.Message
 	}
 	return err.Error()

@@ -30,8 +30,7 @@ func TestRefusesQuestionsBeyondTheDay(t *testing.T) {
 		}
 		first := reserve(600, 0)
 		_, err := q.Reserve(t.Context(), "acme", 401, 0)
-		var e *skill.Error
-		if !errors.As(err, &e) || e.Code != skill.RateLimited || e.Details["unit"] != "model_tokens_per_day" || e.Details["retry_after_ms"] != (12*time.Hour).Milliseconds() {
+		if e, ok := errors.AsType[*skill.Error](err); !ok || e.Code != skill.RateLimited || e.Details["unit"] != "model_tokens_per_day" || e.Details["retry_after_ms"] != (12*time.Hour).Milliseconds() {
 			t.Errorf("what is reserved is not counted: %v", err)
 		}
 		first(100, 0)
@@ -67,8 +66,7 @@ func TestRefusesTooManyQuestionsOfADay(t *testing.T) {
 			settle(0, 0)
 		}
 		_, err := q.Reserve(t.Context(), "acme", 0, 0)
-		var e *skill.Error
-		if !errors.As(err, &e) || e.Code != skill.RateLimited || e.Details["unit"] != "model_requests_per_day" {
+		if e, ok := errors.AsType[*skill.Error](err); !ok || e.Code != skill.RateLimited || e.Details["unit"] != "model_requests_per_day" {
 			t.Errorf("the fourth: %v", err)
 		}
 	})

@@ -27,11 +27,10 @@ func TestDatabaseGone(t *testing.T) {
 		began := 1
 		for range 200 {
 			err := call{}.run(t, q)
-			var e *skill.Error
-			switch {
+			switch e, ok := errors.AsType[*skill.Error](err); {
 			case err == nil:
 				began++
-			case !errors.As(err, &e) || e.Code != skill.AuditUnavailable || strings.Contains(e.Message, "gone"):
+			case !ok || e.Code != skill.AuditUnavailable || strings.Contains(e.Message, "gone"):
 				t.Fatal(err)
 			}
 		}

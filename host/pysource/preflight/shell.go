@@ -59,11 +59,10 @@ func (c *check) shellFile(ctx context.Context, name string, s *Script, known map
 // unreadable notes a text that the parser refuses.
 func (c *check) unreadable(name string, line int, err error) {
 	var limit limitError
-	var parse syntax.ParseError
-	switch {
+	switch parse, ok := errors.AsType[syntax.ParseError](err); {
 	case errors.As(err, &limit):
 		c.find(name, 0, MayDiffer, KindLimit, limit.Error(), "")
-	case errors.As(err, &parse):
+	case ok:
 		c.find(name, line-1+int(parse.Pos.Line()), CannotRun, KindSyntax, "the shell cannot read it: "+parse.Text, "")
 	default:
 		c.find(name, line, CannotRun, KindSyntax, "the shell cannot read it: "+err.Error(), "")

@@ -314,8 +314,7 @@ func refusal(r *skill.Result) error {
 }
 
 func messageOf(err error) string {
-	var e *skill.Error
-	if errors.As(err, &e) && e.Message != "" {
+	if e, ok := errors.AsType[*skill.Error](err); ok && e.Message != "" {
 		return e.Message
 	}
 	return "it no longer exists"

@@ -95,10 +95,9 @@ func (e noneError) Error() string { return e.why }
 
 func missing(t testing.TB, err error) {
 	t.Helper()
-	var none noneError
-	switch {
+	switch none, ok := errors.AsType[noneError](err); {
 	case err == nil:
-	case errors.As(err, &none) && os.Getenv(Required) != "required":
+	case ok && os.Getenv(Required) != "required":
 		t.Skip(none.why)
 	default:
 		t.Fatalf("pgtest: %v", err)

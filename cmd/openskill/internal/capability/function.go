@@ -69,8 +69,7 @@ type Function struct {
 // entry. Without problems and an error the function is not nil.
 func Extract(ctx context.Context, a Analyzer, tenant string, source []byte, name string) (*Function, []Problem, error) {
 	m, problems, err := ask(ctx, a, tenant, source, pysource.Question{Function: &name})
-	var e *skill.Error
-	if errors.As(err, &e) && e.Code == skill.InvalidArgument { // it is too much to be read
+	if e, ok := errors.AsType[*skill.Error](err); ok && e.Code == skill.InvalidArgument { // it is too much to be read
 		return nil, []Problem{at(0, e.Message)}, nil
 	}
 	if err != nil || problems != nil {

@@ -63,11 +63,10 @@ func (mk *Maker) Import(ctx context.Context, file, function string) ([]*Source, 
 
 func unreadable(base string, err error) error {
 	message := "cannot be read"
-	var large *tooLargeError
-	switch {
+	switch large, ok := errors.AsType[*tooLargeError](err); {
 	case errors.Is(err, fs.ErrNotExist):
 		message = "file not found"
-	case errors.As(err, &large):
+	case ok:
 		message = large.Error()
 	}
 	return &skill.Error{
@@ -196,9 +195,8 @@ func (mk *Maker) registry(ctx context.Context, root *os.Root, base string, text 
 		}
 		code, err := read(root, file, pysource.MaxSource)
 		if err != nil {
-			var large *tooLargeError
-			switch {
-			case errors.As(err, &large):
+			switch large, ok := errors.AsType[*tooLargeError](err); {
+			case ok:
 				report("code_path %q: %s", skill.CleanText(e.CodePath, 120), large)
 			case errors.Is(err, fs.ErrNotExist):
 				report("code_path %q: file not found in the registry's folder", skill.CleanText(e.CodePath, 120))

@@ -45,8 +45,7 @@ func (s *Sandbox) Run(ctx context.Context, folder string, c *Case) (*Outcome, er
 	reply, err := s.Script(ctx, folder, skill.ScriptRequest{
 		Script: c.Script, Args: c.Args, Stdin: []byte(c.Stdin), Limits: skill.Limits{Timeout: c.timeout()},
 	})
-	var refused *skill.Error
-	if errors.As(err, &refused) && refused.Code != skill.Internal && ctx.Err() == nil {
+	if refused, ok := errors.AsType[*skill.Error](err); ok && refused.Code != skill.Internal && ctx.Err() == nil {
 		reply, err = &skill.Reply{Code: refused.Code, Message: refused.Message}, nil
 	}
 	if err != nil {

@@ -86,8 +86,7 @@ func Look(folder string, made ...string) (Files, error) {
 		}
 		return nil
 	})
-	var pe *os.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*os.PathError](err); ok {
 		return nil, pe.Err
 	}
 	return files, err

@@ -99,8 +99,7 @@ func TestTimes(t *testing.T) {
 	t.Parallel()
 	m := llmtest.Provider(llmtest.Script{Rules: []llmtest.Rule{{Times: 1, Status: 503, RetryAfter: 3, Say: "busy"}, {Say: "there"}}})
 	_, err := m.Chat(t.Context(), user("x"), nil)
-	var busy *llm.BusyError
-	if !errors.As(err, &busy) || busy.After != 3*time.Second || skill.CodeOf(err) != skill.AgentLLMUnavailable {
+	if busy, ok := errors.AsType[*llm.BusyError](err); !ok || busy.After != 3*time.Second || skill.CodeOf(err) != skill.AgentLLMUnavailable {
 		t.Errorf("%v; want it to be busy for 3 s", err)
 	}
 	if r, err := m.Chat(t.Context(), user("x"), nil); err != nil || r.Text != "there" {
@@ -117,8 +116,7 @@ func TestUnscripted(t *testing.T) {
 	t.Parallel()
 	m := llmtest.Provider(llmtest.Script{Rules: []llmtest.Rule{{When: llmtest.When{User: "^x$"}}}})
 	_, err := m.Chat(t.Context(), after("x", "echo", "strange"), nil)
-	var busy *llm.BusyError
-	if err == nil || errors.As(err, &busy) || !strings.Contains(err.Error(), "no rule that fits; the last message is of the tool echo: strange") {
+	if _, ok := errors.AsType[*llm.BusyError](err); err == nil || ok || !strings.Contains(err.Error(), "no rule that fits; the last message is of the tool echo: strange") {
 		t.Errorf("%v", err)
 	}
 	if all := m.Requests(); len(all) != 1 || all[0].Rule != -1 {
@@ -348,8 +346,7 @@ func TestWrongScripts(t *testing.T) {
 		if err == nil {
 			_, err = llmtest.New(s)
 		}
-		var e *skill.Error
-		if !errors.As(err, &e) || e.Code != skill.InvalidArgument || !strings.HasPrefix(e.Message, "the script: ") || !strings.Contains(e.Message, want) {
+		if e, ok := errors.AsType[*skill.Error](err); !ok || e.Code != skill.InvalidArgument || !strings.HasPrefix(e.Message, "the script: ") || !strings.Contains(e.Message, want) {
 			t.Errorf("%.60s: %v; want %q", text, err, want)
 		}
 	}

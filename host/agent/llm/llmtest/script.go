@@ -131,11 +131,10 @@ func Parse(b []byte) (Script, error) {
 // unread says why JSON could not be read in words of the file, not of this package.
 func unread(err error) string {
 	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
+	switch kind, ok := errors.AsType[*json.UnmarshalTypeError](err); {
 	case errors.As(err, &syntax):
 		return fmt.Sprintf("%v, at byte %d", syntax, syntax.Offset)
-	case errors.As(err, &kind):
+	case ok:
 		return fmt.Sprintf("%s cannot be a %s, at byte %d", kind.Field, kind.Value, kind.Offset)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "it ends too early; want {\"rules\": […]}"

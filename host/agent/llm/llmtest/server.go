@@ -143,9 +143,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.o.MaxBody))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
+	switch _, ok := errors.AsType[*http.MaxBytesError](err); {
+	case ok:
 		fail(w, to, &refused{http.StatusRequestEntityTooLarge, "the request is too large"})
 		return
 	case err != nil:
@@ -198,8 +197,7 @@ func (s *Server) route(r *http.Request) (wire, error) {
 // fail answers a request that the vendor would refuse.
 func fail(w http.ResponseWriter, to wire, err error) {
 	status := http.StatusBadRequest
-	var no *refused
-	if errors.As(err, &no) {
+	if no, ok := errors.AsType[*refused](err); ok {
 		status = no.status
 	}
 	writeJSON(w, status, to.fail(status, err.Error()))

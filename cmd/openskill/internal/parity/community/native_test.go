@@ -94,8 +94,7 @@ func (s *sandbox) natively(t *testing.T, k *kase, folder string) *outcome {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(k.Stdin), &stdout, &stderr
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
-	var ended *exec.ExitError
-	if ctx.Err() != nil || err != nil && !errors.As(err, &ended) && !errors.Is(err, exec.ErrWaitDelay) {
+	if _, ok := errors.AsType[*exec.ExitError](err); ctx.Err() != nil || err != nil && !ok && !errors.Is(err, exec.ErrWaitDelay) {
 		t.Fatalf("natively: %v\n%s%s", err, stdout.Bytes(), stderr.Bytes())
 	}
 	o := &outcome{exit: cmd.ProcessState.ExitCode(), stdout: stdout.Bytes(), stderr: stderr.Bytes(), files: map[string][]byte{}}

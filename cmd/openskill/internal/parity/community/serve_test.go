@@ -58,8 +58,7 @@ func serve(command []string) int {
 	cmd := exec.CommandContext(context.Background(), command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err = cmd.Run()
-	var ended *exec.ExitError
-	if err != nil && !errors.As(err, &ended) {
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		panic(err)
 	}
 	return cmd.ProcessState.ExitCode()
