@@ -48,6 +48,7 @@ import (
 	"openskill/host/app/config"
 	"openskill/host/app/hosttest"
 	"openskill/host/store/pgtest"
+	"openskill/internal/musttest"
 )
 
 // notRun is the reviewed list of the sh blocks, each with the reason why no test
@@ -113,11 +114,7 @@ var fence = regexp.MustCompile("^```([a-z]*)((?: [a-z]+=[^ ]+)*)$")
 
 func repo(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return musttest.Get(filepath.Abs(".."))(t)
 }
 
 // pages gives the text of every page by its path in the repository.
@@ -126,17 +123,11 @@ func pages(t *testing.T) map[string]string {
 	all := map[string]string{}
 	names := []string{"../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md"}
 	for _, pattern := range []string{"*.md", "decisions/*.md"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := musttest.Get(filepath.Glob(pattern))(t)
 		names = append(names, found...)
 	}
 	for _, name := range names {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := musttest.Get(os.ReadFile(name))(t)
 		all[filepath.ToSlash(filepath.Join("docs", name))] = string(b)
 	}
 	return all
@@ -331,13 +322,9 @@ func newPlace(t *testing.T) *place {
 	// Packages come from a folder that a page makes, and from no index.
 	w.env = append(w.env, "PIP_NO_INDEX=1", "PIP_FIND_LINKS="+filepath.Join(w.dir, "wheels"))
 	state := filepath.Join(w.dir, ".openskill")
-	if err := os.Mkdir(filepath.Join(w.dir, "bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(filepath.Join(w.dir, "bin"), 0o700))
 	for _, program := range []string{binary(t), hosttest.Lab(t, root)} {
-		if err := copyFile(program, filepath.Join(w.dir, "bin", filepath.Base(program))); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, copyFile(program, filepath.Join(w.dir, "bin", filepath.Base(program))))
 	}
 	for _, name := range []string{"skills", "data", "examples", "sdk/javascript", "sdk/client", "sdk/client-python", "sdk/skill", "sdk/sse", "go.mod", "docs/testdata"} {
 		reproduce(t, filepath.Join(root, name), filepath.Join(w.dir, name))
@@ -346,9 +333,7 @@ func newPlace(t *testing.T) *place {
 	// What takes much space, or was fetched, is that of the repository, where it is there.
 	for name, ready := range map[string]string{toolchain: "ready", mcpClient: "venv/bin/python", publicSkills: "bmad.ready"} {
 		if _, err := os.Stat(filepath.Join(root, name, ready)); err == nil {
-			if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o700), os.Symlink(filepath.Join(root, name), filepath.Join(w.dir, name))); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o700), os.Symlink(filepath.Join(root, name), filepath.Join(w.dir, name))))
 		}
 	}
 	return w
@@ -388,9 +373,7 @@ func reproduce(t *testing.T, from, to string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 }
 
 func copyFile(from, to string) error {
@@ -414,13 +397,8 @@ func (w *place) listen(t *testing.T, command string) (address string) {
 	var log bytes.Buffer
 	cmd := exec.Command(filepath.Join(w.dir, "bin", "openskill"), append(strings.Fields(command), "--listen", "127.0.0.1:0")...)
 	cmd.Dir, cmd.Env, cmd.Stderr = w.dir, w.env, &log
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdout := musttest.Get(cmd.StdoutPipe())(t)
+	musttest.Do(t, cmd.Start())
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	t.Cleanup(func() {
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
@@ -463,12 +441,8 @@ func (w *place) write(t *testing.T, b *block) {
 		t.Fatalf("%s:%d: file=%s", b.page, b.line, b.attr["file"])
 	}
 	path := filepath.Join(w.dir, filepath.FromSlash(b.attr["file"]))
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(w.meant(b.text)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	musttest.Do(t, os.WriteFile(path, []byte(w.meant(b.text)+"\n"), 0o600))
 }
 
 // lacks names what a block needs and cannot have, "" for nothing.

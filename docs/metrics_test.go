@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"openskill/host/app/metrics"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -32,9 +33,7 @@ func TestMetricsTable(t *testing.T) {
 		t.Fatal("metrics.md has no place for the metrics")
 	case have == b.String():
 	case *update:
-		if err := os.WriteFile("metrics.md", []byte(before+begin+b.String()+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile("metrics.md", []byte(before+begin+b.String()+end+after), 0o644))
 	default:
 		t.Errorf("the metrics are others now; run go test ./docs -update\nhave:\n%s\nwant:\n%s", have, b.String())
 	}
@@ -55,10 +54,7 @@ func TestDeployedNames(t *testing.T) {
 	always := []string{"instance", "le", "job"}
 	name, by, code := regexp.MustCompile(`openskill_[a-z_]+`), regexp.MustCompile(`by \(([a-z, ]+)\) \((?:rate|increase)\((openskill_[a-z_]+)`), regexp.MustCompile(`code=~"([A-Z_|]+)"`)
 	for file, least := range map[string]int{"../deploy/prometheus/alerts.yaml": 8, "../deploy/grafana/openskill.json": 15} {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := musttest.Get(os.ReadFile(file))(t)
 		text := string(b)
 		found := map[string]bool{}
 		for _, n := range name.FindAllString(text, -1) {

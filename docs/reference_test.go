@@ -18,6 +18,7 @@ import (
 
 	"openskill/host/app/config"
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -27,10 +28,7 @@ var update = flag.Bool("update", false, "write the tables that are made from the
 // page gives one page of docs/.
 func page(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(os.ReadFile(name))(t)
 	return string(b)
 }
 
@@ -65,9 +63,7 @@ func TestSettings(t *testing.T) {
 		return
 	}
 	if *update {
-		if err := os.WriteFile("operations.md", []byte(before+begin+b.String()+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile("operations.md", []byte(before+begin+b.String()+end+after), 0o644))
 		return
 	}
 	t.Errorf("the settings are others now; run go test ./docs -update\nhave:\n%s\nwant:\n%s", have, b.String())
@@ -99,9 +95,7 @@ func TestErrorCodes(t *testing.T) {
 func keys(t *testing.T, file string) []string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, manifest.ManifestFile), []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, manifest.ManifestFile), []byte(file), 0o600))
 	problems, _ := manifest.Validate(dir, manifest.Options{Packages: runtimes.CheckRequires})
 	_, strict := manifest.ReadTarget([]byte(file), manifest.Options{}) // where a trusted manifest may have any key
 	problems = append(problems, strict...)
@@ -205,10 +199,7 @@ func TestCommands(t *testing.T) {
 		text += p
 	}
 	list := func(of string) (names []string) {
-		out, err := exec.Command(openskill, append(strings.Fields(of), "--help")...).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := musttest.Get(exec.Command(openskill, append(strings.Fields(of), "--help")...).Output())(t)
 		_, rest, ok := strings.Cut(string(out), "Available Commands:\n")
 		if !ok {
 			return nil
@@ -330,9 +321,7 @@ func TestNamedTests(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	named := 0
 	for name, text := range pages(t) {
 		for _, test := range tests.FindAllString(text, -1) {

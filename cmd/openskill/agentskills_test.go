@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -27,9 +28,7 @@ func TestUnitConverter(t *testing.T) {
 			t.Fatalf("%v: exit code %d, want %d: %s%s", args, code, want, &stdout, &stderr)
 		}
 		r := &skill.Result{}
-		if err := json.Unmarshal(stdout.Bytes(), r); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, json.Unmarshal(stdout.Bytes(), r))
 		return r
 	}
 	const want = `{"output":"{\"result\": 42.1647, \"value\": 26.2, \"factor\": 1.60934}\n"}`
@@ -65,9 +64,7 @@ func listed(t *testing.T, environ []string, args ...string) []string {
 		t.Fatalf("%v: %s", err, &stderr)
 	}
 	var l agentListing
-	if err := json.Unmarshal(stdout.Bytes(), &l); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, json.Unmarshal(stdout.Bytes(), &l))
 	names := []string{}
 	for _, s := range l.Data {
 		names = append(names, s.Name)
@@ -79,12 +76,8 @@ func listed(t *testing.T, environ []string, args ...string) []string {
 func skillAt(t *testing.T, dir, name string) {
 	t.Helper()
 	folder := filepath.Join(dir, name)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "SKILL.md"), []byte("---\nname: "+name+"\ndescription: D\n---\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(folder, 0o700))
+	musttest.Do(t, os.WriteFile(filepath.Join(folder, "SKILL.md"), []byte("---\nname: "+name+"\ndescription: D\n---\n"), 0o600))
 }
 
 // REQ-014: where Agent Skills are is a setting: of the environment, of a file and of a
@@ -95,9 +88,7 @@ func TestREQ014RootsAreASetting(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		skillAt(t, filepath.Join(dir, "in-"+name), name)
 	}
-	if err := os.WriteFile("settings.yaml", []byte("agent_skills: in-three\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile("settings.yaml", []byte("agent_skills: in-three\n"), 0o600))
 	both := "OPENSKILL_AGENT_SKILLS=in-one" + string(filepath.ListSeparator) + "in-two"
 	for name, c := range map[string]struct {
 		environ, args, want []string

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -18,22 +19,12 @@ func TestArtifactsHavePermissionBits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	want := map[string]os.FileMode{"a.txt": 0o644, "empty": 0o644, "bin/run.sh": 0o755}
 	list := []skill.Artifact{{Name: "a.txt", Data: []byte("# !")}, {Name: "bin/run.sh", Data: []byte("#!/bin/sh\n")}, {Name: "empty"}}
-	if err := writeArtifacts(dir, list); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, writeArtifacts(dir, list))
 	probe := filepath.Join(t.TempDir(), "probe") // tells the umask of this process
-	if err := os.Mkdir(probe, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	all, err := os.Stat(probe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(probe, 0o755))
+	all := musttest.Get(os.Stat(probe))(t)
 	for name, mode := range want {
-		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := musttest.Get(os.Stat(filepath.Join(dir, name)))(t)
 		if want := mode & all.Mode().Perm(); info.Mode() != want {
 			t.Errorf("%s: %v; want %v", name, info.Mode(), want)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"openskill/host/records"
 	"openskill/host/store"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -34,17 +35,12 @@ func runAudit(t *testing.T, state string, exit int, args ...string) (stdout, std
 func recorded(t *testing.T) (state string, acme []string) {
 	t.Helper()
 	state = t.TempDir()
-	db, err := store.Open(t.Context(), store.Options{StateDir: state})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(store.Open(t.Context(), store.Options{StateDir: state}))(t)
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	l, err := records.Open(t.Context(), records.Options{
 		Store: records.NewStore(db), Policy: records.KeepRedacted, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	for i := range 20 {
 		now = now.Add(time.Minute)
 		tenant := []string{"other", "acme"}[i%2]
@@ -62,20 +58,14 @@ func recorded(t *testing.T) (state string, acme []string) {
 		if tenant == "acme" {
 			acme = append(acme, s.ExecutionID)
 		}
-		if err := l.Started(t.Context(), s, []byte(`{"text": "hello", "password": "hunter2"}`)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, l.Started(t.Context(), s, []byte(`{"text": "hello", "password": "hunter2"}`)))
 		if i == 19 {
 			break
 		}
-		if err := l.Finished(t.Context(), s, f, []byte(`{"echoed": "hello"}`)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, l.Finished(t.Context(), s, f, []byte(`{"echoed": "hello"}`)))
 	}
 	// As when the process is killed: what runs goes on running on record.
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, db.Close())
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_ = l.Close(ended) // it says that it could not write
@@ -182,15 +172,9 @@ func TestAuditShow(t *testing.T) {
 // edit changes the database as somebody does who has it.
 func edit(t *testing.T, state, statement string, args ...any) {
 	t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(state, store.File))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(sql.Open("sqlite", filepath.Join(state, store.File)))(t)
 	defer db.Close()
-	r, err := db.Exec(statement, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(db.Exec(statement, args...))(t)
 	if n, err := r.RowsAffected(); err != nil || n == 0 {
 		t.Fatalf("%s changed %d rows, %v", statement, n, err)
 	}
@@ -210,9 +194,7 @@ func TestAuditVerify(t *testing.T) {
 		t.Errorf("%+v, %v: want the times of both", kept, err)
 	}
 	file := filepath.Join(t.TempDir(), "heads.jsonl")
-	if err := os.WriteFile(file, []byte(heads), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(file, []byte(heads), 0o600))
 	if stdout, _ := runAudit(t, state, 0, "verify", "--against", file); !strings.HasSuffix(stdout, "\ncompared with 2 heads of "+quote(file)+"\n") {
 		t.Errorf("a person reads:\n%s", stdout)
 	}
@@ -228,9 +210,7 @@ func TestAuditVerify(t *testing.T) {
 	runAudit(t, state, 2, "verify", "--against", "not-there")
 	// Where nothing would be compared, nothing is whole.
 	runAudit(t, state, 2, "verify", "--against", file, "--tenant", "nobody")
-	if err := os.WriteFile(file+".empty", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(file+".empty", nil, 0o600))
 	runAudit(t, state, 2, "verify", "--against", file+".empty")
 	if stdout, stderr := runAudit(t, state, 1, "verify", "--tenant", "nobody"); strings.Contains(stdout, "whole") || !strings.Contains(stderr, "no records") {
 		t.Errorf("of a tenant without records: %s%s", stdout, stderr)
@@ -325,10 +305,7 @@ func TestAuditExport(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "acme.jsonl")
 	runAudit(t, state, 0, "export", "--tenant", "acme", "--since", "2026-11-22T12:05:00Z", "--until", "2026-11-22T12:09:00Z", "--out", file)
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(os.ReadFile(file))(t)
 	if all := records(string(b)); len(all) != 4 || all[0].Seq != 5 {
 		t.Errorf("%d records, %+v", len(all), all)
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -114,10 +115,7 @@ func TestOneLine(t *testing.T) {
 func TestCleanJSON(t *testing.T) {
 	t.Parallel()
 	in := map[string]string{"text": "a\u009b2J\u202e\U000e0041\x1b<中>\u2028\x7f"}
-	s, err := cleanJSON(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(cleanJSON(in))(t)
 	if i := strings.IndexFunc(strings.TrimSuffix(s, "\n"), skill.Hidden); i >= 0 || !strings.Contains(s, "<中>") {
 		t.Errorf("%q", s)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/agent/llm/llmtest"
+	"openskill/internal/musttest"
 )
 
 var updateScreens = flag.Bool("update-screens", false, "write what terminals show to testdata/chat")
@@ -31,18 +32,11 @@ func golden(t *testing.T, name, screen string) {
 	})
 	path := filepath.Join("testdata", "chat", name+".txt")
 	if *updateScreens {
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		musttest.Do(t, os.WriteFile(path, []byte(got), 0o600))
 		return
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := musttest.Get(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("(-%s +screen)\n%s", path, diff)
 	}
@@ -206,12 +200,8 @@ func TestChatWithAHostHere(t *testing.T) {
 		"SKILL.md": "---\nname: greeter\ndescription: Says hi.\n---\nRun scripts/hi.js.\n", "scripts/hi.js": "console.log('hi');\n",
 	} {
 		path := filepath.Join(skills, "greeter", name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	state, _ := mcpState(t)
 	model, err := llmtest.New(llmtest.Script{Rules: []llmtest.Rule{
@@ -222,9 +212,7 @@ func TestChatWithAHostHere(t *testing.T) {
 		{When: llmtest.When{AfterTool: "run_skill_script"}, Say: "It said hi."},
 		{When: llmtest.When{User: "again"}, Say: "As I said, 7."},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	env := []string{
 		"OPENAI_API_BASE=" + llmtest.NewServer(model, nil).Start(t) + "/v1", "OPENAI_API_KEY=scripted", "OPENAI_MODEL=scripted",
 		"OPENSKILL_STATE_DIR=" + state, "OPENSKILL_SKILLS_DIR=" + skills, "OPENSKILL_SCRIPT_APPROVAL=call",
@@ -259,10 +247,7 @@ func TestChatWithAHostHere(t *testing.T) {
 	p.types("\x04")
 	p.leaves(0)
 	cmd := exec.CommandContext(t.Context(), "openskill", "audit", "list", "--state", state, "--json")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := musttest.Get(cmd.Output())(t)
 	// The call that was stopped is there if it had begun.
 	if n := strings.Count(string(out), `"session":"`+id+`"`); n < 2 || n > 3 || strings.Contains(string(out), `"running"`) {
 		t.Errorf("%d records have the conversation as their session:\n%s", n, out)
@@ -281,9 +266,7 @@ func TestChatEnds(t *testing.T) {
 			p.types("a slow one\r")
 			p.sees("Thinking about it")
 		}
-		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, p.cmd.Process.Signal(syscall.SIGTERM))
 		p.leaves(0)
 		if turn {
 			<-h.left

@@ -12,6 +12,8 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"openskill/internal/musttest"
 )
 
 // terminalScreen is what a terminal shows of the bytes that it was sent: as much of a
@@ -159,10 +161,7 @@ func sits(t *testing.T, columns uint16, env []string, args ...string) *person {
 	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "NO_COLOR=", "TZ=UTC", "OPENSKILL_STATE_DIR="+t.TempDir())
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Dir = t.TempDir()
-	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: columns})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tty := musttest.Get(pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: columns}))(t)
 	p := &person{t: t, cmd: cmd, tty: tty, done: make(chan error, 1), screen: newTerminalScreen(int(columns)), news: make(chan struct{}, 1)}
 	read := make(chan struct{})
 	go func() {
@@ -198,9 +197,7 @@ func sits(t *testing.T, columns uint16, env []string, args ...string) *person {
 // types types.
 func (p *person) types(s string) {
 	p.t.Helper()
-	if _, err := p.tty.WriteString(s); err != nil {
-		p.t.Fatal(err)
-	}
+	musttest.Get(p.tty.WriteString(s))(p.t)
 }
 
 // What a test waits for has long happened when this is over.

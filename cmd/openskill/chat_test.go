@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )
@@ -210,9 +211,7 @@ func TestKeptLines(t *testing.T) {
 	if b, err := os.ReadFile(k.path); err != nil || strings.Count(string(b), "\n") != mostKept {
 		t.Errorf("the file is not begun anew: %d lines, %v", strings.Count(string(b), "\n"), err)
 	}
-	if err := os.WriteFile(k.path, []byte(strings.Repeat("x", 2*mostKeptBytes)+"\nlast\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(k.path, []byte(strings.Repeat("x", 2*mostKeptBytes)+"\nlast\n"), 0o644))
 	if diff := cmp.Diff([]string{"last"}, k.load()); diff != "" {
 		t.Error(diff)
 	}

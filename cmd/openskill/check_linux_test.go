@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"openskill/internal/musttest"
 )
 
 // A checking process stays small and quick whatever the file: 256 MiB in all.
@@ -19,12 +21,8 @@ func TestCheckIsBounded(t *testing.T) {
 	const most = 256 << 10 // KiB
 	dir := t.TempDir()
 	sparse := filepath.Join(dir, "sparse.wasm")
-	if err := os.WriteFile(sparse, magic, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(sparse, 64<<30); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(sparse, magic, 0o600))
+	musttest.Do(t, os.Truncate(sparse, 64<<30))
 	body := concat([]byte{0}, slices.Repeat([]byte{0x41, 0, 0x1a}, 200), []byte{0x0b})
 	const many = 99_999
 	custom := sectionOf(0, concat(name("a"), make([]byte, 6<<20)))
@@ -44,9 +42,7 @@ func TestCheckIsBounded(t *testing.T) {
 	paths := []string{sparse}
 	for n, b := range files {
 		p := filepath.Join(dir, n)
-		if err := os.WriteFile(p, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(p, b, 0o600))
 		paths = append(paths, p)
 	}
 	for _, p := range paths {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"openskill/internal/musttest"
 )
 
 // Every command that people see has a manual page with its example.
@@ -65,9 +67,7 @@ func TestCompletion(t *testing.T) {
 			continue // its own test is that of cobra
 		}
 		file := filepath.Join(t.TempDir(), "script")
-		if err := os.WriteFile(file, stdout.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(file, stdout.Bytes(), 0o600))
 		if out, err := exec.Command(check[0], check[1], file).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", shell, err, out)
 		}

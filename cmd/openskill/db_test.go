@@ -10,6 +10,7 @@ import (
 
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
+	"openskill/internal/musttest"
 )
 
 // runMigrate runs openskill db migrate, which must end with an exit code.
@@ -63,9 +64,7 @@ func TestMigrateSQLite(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
 	runMigrate(t, 1, "--status", "--state", state) // which only reads
-	if err := os.WriteFile(filepath.Join(state, store.File), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(state, store.File), nil, 0o600))
 	wentThrough(t, state)
 }
 
@@ -82,9 +81,7 @@ func TestMigrateWrongUse(t *testing.T) {
 	} {
 		runMigrate(t, 2, append(args, "--state", state)...)
 	}
-	if err := os.WriteFile(filepath.Join(state, store.File), bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(state, store.File), bytes.Repeat([]byte("no database "), 1000), 0o600))
 	if _, stderr := runMigrate(t, 3, "--state", state); !strings.Contains(stderr, "damaged") {
 		t.Errorf("a file that is no database: %s", stderr)
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // TestUnit has systemd read the unit, where it is: nothing in it is misspelt, and what it
@@ -42,10 +44,7 @@ func TestUnit(t *testing.T) {
 // around it, and never root. It is read by lines; building it needs a network.
 func TestContainerfile(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile(filepath.Join("..", "..", "deploy", "Containerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(os.ReadFile(filepath.Join("..", "..", "deploy", "Containerfile")))(t)
 	known := map[string]bool{}
 	for _, word := range strings.Fields("FROM RUN COPY USER WORKDIR ENV EXPOSE VOLUME ENTRYPOINT CMD") {
 		known[word] = true

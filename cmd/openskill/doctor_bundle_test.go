@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"openskill/host/app/config"
+	"openskill/internal/musttest"
 )
 
 // TestBundleHasNoSecrets plants a value in every secret setting, in a log and in what
@@ -54,9 +55,7 @@ func TestBundleHasNoSecrets(t *testing.T) {
 {"time":"t3","level":"WARN","msg":"settings wait for a restart","names":["planted-password"]}
 planted: no line of a log
 `
-	if err := os.WriteFile(log, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(log, []byte(lines), 0o600))
 	file := filepath.Join(dir, "support.tar.gz")
 	run := func() int {
 		root := a.rootCommand()
@@ -99,13 +98,8 @@ func TestBundleKeepsFieldsOfTheLog(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	Run(t.Context(), []string{"run", skillFolder(t), "--state", t.TempDir(), "--fuel", "100000", "--debug"}, strings.NewReader(""), &stdout, &stderr)
 	log := filepath.Join(t.TempDir(), "host.log")
-	if err := os.WriteFile(log, stderr.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	kept, err := logTail(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(log, stderr.Bytes(), 0o600))
+	kept := musttest.Get(logTail(log))(t)
 	of := func(lines []byte) map[string]any {
 		t.Helper()
 		for line := range bytes.Lines(lines) {
@@ -156,36 +150,23 @@ func keysWritten(t *testing.T) map[string]bool {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
 	return keys
 }
 
 func unpack(t *testing.T, file string) map[string]string {
 	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	zip, err := gzip.NewReader(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(os.ReadFile(file))(t)
+	zip := musttest.Get(gzip.NewReader(bytes.NewReader(b)))(t)
 	parts := map[string]string{}
 	for r := tar.NewReader(zip); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return parts
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
+		text := musttest.Get(io.ReadAll(r))(t)
 		parts[h.Name] = string(text)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"openskill/examples/hostile"
 	"openskill/host/app/hosttest"
 	"openskill/host/selftest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -71,10 +72,7 @@ func TestHostileServer(t *testing.T) {
 			t.Errorf("%s: %s: %s", row.Case, row.Happened, strings.Join(row.Problems, "; "))
 		}
 	}
-	report, err := selftest.Run(t.Context(), remote, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := musttest.Get(selftest.Run(t.Context(), remote, o))(t)
 	for _, p := range report.Promises {
 		t.Logf("%d, %s: %s: %s", p.Promise, p.Case, p.Verdict, p.Happened)
 	}
@@ -140,13 +138,8 @@ func hostileServer(t *testing.T, dir, state string) *remoteTarget {
 	cmd := exec.Command("openskill", "serve", "--listen", "127.0.0.1:0", "--skills", skills, "--data", data, "--state", state, "--workers", "skill",
 		"--data-allow", hostile.DataAllow())
 	cmd.Dir, cmd.Stderr = dir, &log
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := musttest.Get(cmd.StdoutPipe())(t)
+	musttest.Do(t, cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -176,10 +169,7 @@ func warmPython(t *testing.T, remote *remoteTarget) string {
 		if c.Needs != skill.WasmPython {
 			continue
 		}
-		id, err := remote.Add(t.Context(), "", c.Upload())
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := musttest.Get(remote.Add(t.Context(), "", c.Upload()))(t)
 		for end := time.Now().Add(10 * time.Minute); ; time.Sleep(200 * time.Millisecond) { // until it is ready, as its message says
 			r := remote.Invoke(t.Context(), "", id, []byte("{}"))
 			switch {
@@ -289,10 +279,7 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts and kills hosts")
 	}
-	exe, err := exec.LookPath("openskill")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exe := musttest.Get(exec.LookPath("openskill"))(t)
 	d, err := killHosts(t.Context(), exe)
 	if err != nil || d.Lost > 0 || d.Half > 0 || d.Ends != kills || d.Acknowledged == 0 {
 		t.Errorf("%+v, %v", d, err)

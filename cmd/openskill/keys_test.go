@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/identity"
 	"openskill/host/store"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -31,16 +32,10 @@ func runKeys(t *testing.T, state string, exit int, args ...string) (stdout, stde
 func TestKeysOfARunningHost(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
-	db, err := store.Open(t.Context(), store.Options{StateDir: state})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(store.Open(t.Context(), store.Options{StateDir: state}))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	now := time.Now()
-	host, err := identity.New(identity.Options{Keys: identity.NewKeyStore(db), Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := musttest.Get(identity.New(identity.Options{Keys: identity.NewKeyStore(db), Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)}))(t)
 	t.Cleanup(func() { _ = host.Close() })
 	is := func(text string, code skill.Code) {
 		t.Helper()
@@ -100,10 +95,7 @@ func TestKeysOfARunningHost(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := musttest.Get(os.ReadFile(f))(t)
 		if bytes.Contains(b, []byte(k.Key[21:73])) {
 			t.Errorf("%s has a key", filepath.Base(f))
 		}
@@ -171,13 +163,9 @@ func TestWrongKeysCommands(t *testing.T) {
 		}
 	}
 	// A database that cannot be opened is the host's failure.
-	if err := os.Mkdir(filepath.Join(state, "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(filepath.Join(state, "x"), 0o700))
 	bad := filepath.Join(state, "x")
-	if err := os.Mkdir(filepath.Join(bad, store.File), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(filepath.Join(bad, store.File), 0o700))
 	if _, stderr := runKeys(t, bad, exitHost, "list"); !strings.Contains(stderr, "the database cannot be opened") {
 		t.Errorf("%s", stderr)
 	}

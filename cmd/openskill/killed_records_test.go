@@ -18,6 +18,7 @@ import (
 
 	"openskill/host/records"
 	"openskill/host/store"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -111,15 +112,9 @@ func answeredUntilKilled(t *testing.T, k *killable, answered map[string]bool) {
 // looks holds what the database has against what callers were told.
 func looks(t *testing.T, state string, answered map[string]bool) {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{StateDir: state})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(store.Open(t.Context(), store.Options{StateDir: state}))(t)
 	defer db.Close()
-	report, err := records.Verify(t.Context(), records.NewStore(db), records.VerifyOptions{Rows: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := musttest.Get(records.Verify(t.Context(), records.NewStore(db), records.VerifyOptions{Rows: true}))(t)
 	for _, c := range report.Chains {
 		if c.Fault != nil {
 			t.Errorf("the chain of %s: %+v", c.Tenant, c.Fault)
@@ -134,9 +129,7 @@ func looks(t *testing.T, state string, answered map[string]bool) {
 	}
 	for q := (records.Query{Tenant: "local", Limit: 1000}); ; {
 		page, next, err := records.NewStore(db).Executions(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		for _, e := range page {
 			switch e.Status() {
 			case records.Success:
@@ -150,10 +143,7 @@ func looks(t *testing.T, state string, answered map[string]bool) {
 			break
 		}
 	}
-	raw, err := sql.Open("sqlite", "file:"+filepath.Join(state, store.File))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := musttest.Get(sql.Open("sqlite", "file:"+filepath.Join(state, store.File)))(t)
 	defer raw.Close()
 	var verdict string
 	if err := raw.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {

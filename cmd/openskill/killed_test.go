@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -51,14 +52,9 @@ func launch(t *testing.T, skills, state string) *killable {
 	k := &killable{Cmd: exec.CommandContext(t.Context(), "openskill", "serve", "--listen", "127.0.0.1:0", "--skills", skills, "--state", state)}
 	k.Dir = t.TempDir()
 	k.Stderr = &k.log
-	out, err := k.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := musttest.Get(k.StdoutPipe())(t)
 	k.out = bufio.NewScanner(out)
-	if err := k.Start(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, k.Start())
 	return k
 }
 
@@ -80,9 +76,7 @@ func (k *killable) answers(t *testing.T, want map[string]string) {
 	}
 	for id, data := range want {
 		res, err := http.Post(url+"/skills/"+id+":invoke", "application/json", strings.NewReader(`{"input": {}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		var r skill.Result
 		err = json.NewDecoder(res.Body).Decode(&r)
 		_ = res.Body.Close()
@@ -127,9 +121,7 @@ func TestKilledWhileWarmingUp(t *testing.T) {
 	}
 	for i := range kills {
 		if i%4 == 0 { // else it goes on with what is there
-			if err := os.RemoveAll(cache); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.RemoveAll(cache))
 		}
 		k := launch(t, skills, state)
 		time.Sleep(time.Duration(moments.Int64N(int64(warm)))) // until a moment like any other
@@ -148,9 +140,7 @@ func TestKilledWhileWarmingUp(t *testing.T) {
 	err := filepath.WalkDir(cache, func(path string, _ fs.DirEntry, err error) error {
 		return errors.Join(err, os.Chtimes(path, old, old))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	k = launch(t, skills, state)
 	k.answers(t, want)
 	k.kill()
@@ -183,9 +173,7 @@ func TestKilledWhileWarmingUpPython(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(state, "runtimes", "slim", filepath.Base(from)), b, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
 	// Once undisturbed, to know how long that takes.
 	ready := func() time.Duration {
@@ -197,9 +185,7 @@ func TestKilledWhileWarmingUpPython(t *testing.T) {
 		_, url, _ := strings.Cut(k.out.Text(), "listening on ")
 		for {
 			res, err := http.Post(url+"/skills/script:invoke", "application/json", strings.NewReader(`{"input": {}}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			var r skill.Result
 			err = json.NewDecoder(res.Body).Decode(&r)
 			_ = res.Body.Close()
@@ -219,9 +205,7 @@ func TestKilledWhileWarmingUpPython(t *testing.T) {
 	moments := rand.New(rand.NewPCG(3, 4))
 	for i := range 8 {
 		if i%2 == 0 {
-			if err := os.RemoveAll(filepath.Join(state, "modules")); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.RemoveAll(filepath.Join(state, "modules")))
 		}
 		k := launch(t, skills, state)
 		time.Sleep(time.Duration(moments.Int64N(int64(took)))) // as above
@@ -242,9 +226,7 @@ func each(t *testing.T, dir string, do func(path string, info fs.FileInfo)) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 }
 
 // countFiles leaves out how long the name of the tenant is: it is that of the call that

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"openskill/host/app/config"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -40,9 +41,7 @@ func TestHelpIsComplete(t *testing.T) {
 	}
 	walk(root)
 	serve, _, err := root.Find([]string{"serve"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	for _, s := range config.Table() {
 		if s.Flag == "" { // a secret, which is no flag
 			continue
@@ -58,16 +57,12 @@ func TestHelpIsComplete(t *testing.T) {
 func skillFolder(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "spin")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(folder, 0o700))
 	for name, text := range map[string]string{
 		"skill.yaml": "id: spin\nversion: 0.1.0\ndescription: Never ends.\ntype: wasm\nruntime: wasi\nentry: spin.wasm\n",
 		"spin.wasm":  string(named()["spin"]),
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	return folder
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 )
 
 // mcpSkills is a folder with a skill that answers, one that does not end, and the Agent
@@ -51,20 +52,13 @@ limits: {timeout_ms: 120000}
 	}
 	const unit = "../../skills/unit-converter/"
 	for _, name := range []string{"SKILL.md", "scripts/convert.py", "references/conversion-table.md"} {
-		b, err := os.ReadFile(unit + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := musttest.Get(os.ReadFile(unit + name))(t)
 		files["unit-converter/"+name] = string(b)
 	}
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return dir
 }
@@ -73,10 +67,7 @@ limits: {timeout_ms: 120000}
 func mcpState(t *testing.T) (dir string, python bool) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "state")
-	repo, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repo := musttest.Get(filepath.Abs("../.."))(t)
 	hosttest.Runtimes(t, repo, dir)
 	found, err := filepath.Glob(filepath.Join(dir, "runtimes", "*", "*"))
 	return dir, err == nil && len(found) > 0
@@ -92,10 +83,7 @@ func pythonClient(t *testing.T) string {
 	if !filepath.IsAbs(state) {
 		state = filepath.Join("../..", state)
 	}
-	path, err := filepath.Abs(filepath.Join(state, "mcp-client", "venv", "bin", "python"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := musttest.Get(filepath.Abs(filepath.Join(state, "mcp-client", "venv", "bin", "python")))(t)
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("the official MCP SDK for Python is not set up: run scripts/mcp-client.sh .openskill/mcp-client, which needs pip")
 	}
@@ -183,13 +171,8 @@ func TestOfficialMCPClient(t *testing.T) {
 		var log syncBuffer
 		cmd := exec.CommandContext(t.Context(), "openskill", "serve", "--listen", "127.0.0.1:0", "--skills", skills, "--state", state, "--debug")
 		cmd.Stderr = &log
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := musttest.Get(cmd.StdoutPipe())(t)
+		musttest.Do(t, cmd.Start())
 		line, err := bufio.NewReader(out).ReadString('\n')
 		_, url, ok := strings.Cut(strings.TrimSpace(line), "listening on ")
 		if err != nil || !ok {
@@ -214,17 +197,9 @@ func TestMCPEnds(t *testing.T) {
 	start := func(t *testing.T) (cmd *exec.Cmd, in io.WriteCloser, out *bufio.Reader) {
 		t.Helper()
 		cmd = exec.CommandContext(t.Context(), "openskill", "mcp", "--skills", skills, "--state", state)
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		in = musttest.Get(cmd.StdinPipe())(t)
+		o := musttest.Get(cmd.StdoutPipe())(t)
+		musttest.Do(t, cmd.Start())
 		out = bufio.NewReader(o)
 		write(t, in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 		if line, err := out.ReadString('\n'); err != nil || !strings.Contains(line, `"openskill"`) {
@@ -254,9 +229,7 @@ func TestMCPEnds(t *testing.T) {
 		if line, err := out.ReadString('\n'); err != nil || !strings.Contains(line, "notifications/progress") { // it runs
 			t.Fatalf("%s, %v", line, err)
 		}
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, cmd.Process.Signal(syscall.SIGTERM))
 		_, _ = io.Copy(io.Discard, out)
 		if err := cmd.Wait(); err != nil {
 			t.Error(err)
@@ -272,25 +245,13 @@ func TestMCPApproval(t *testing.T) {
 		"scripts/hi.js": "console.log('hi');\n",
 	} {
 		path := filepath.Join(skills, "greeter", name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	cmd := exec.CommandContext(t.Context(), "openskill", "mcp", "--skills", skills, "--state", state, "--script-approval", "version")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := musttest.Get(cmd.StdinPipe())(t)
+	o := musttest.Get(cmd.StdoutPipe())(t)
+	musttest.Do(t, cmd.Start())
 	out := bufio.NewReader(o)
 	hear := func() string {
 		t.Helper()
@@ -335,7 +296,5 @@ func TestMCPApproval(t *testing.T) {
 
 func write(t *testing.T, w io.Writer, line string) {
 	t.Helper()
-	if _, err := io.WriteString(w, line+"\n"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(io.WriteString(w, line+"\n"))(t)
 }

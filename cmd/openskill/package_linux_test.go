@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"openskill/internal/musttest"
 )
 
 // TestPackages makes what people install, unpacks the package for Debian into an empty
@@ -24,10 +26,7 @@ func TestPackages(t *testing.T) {
 		t.Skip("it builds the binary")
 	}
 	t.Parallel()
-	repo, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repo := musttest.Get(filepath.Abs("../.."))(t)
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not here, which lists the files")
 	}
@@ -72,16 +71,9 @@ func distribute(t *testing.T, repo, dir string, files []string) {
 		if err != nil || !info.Mode().IsRegular() {
 			continue // taken away since, or a link, which the build does not need
 		}
-		b, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, b, info.Mode().Perm()); err != nil {
-			t.Fatal(err)
-		}
+		b := musttest.Get(os.ReadFile(from))(t)
+		musttest.Do(t, os.MkdirAll(filepath.Dir(to), 0o755))
+		musttest.Do(t, os.WriteFile(to, b, info.Mode().Perm()))
 	}
 	cmd := exec.Command("sh", "scripts/dist.sh")
 	cmd.Dir = dir
@@ -95,10 +87,7 @@ func distribute(t *testing.T, repo, dir string, files []string) {
 // startAsUnit runs what the unit's ExecStart says, with its paths below root.
 func startAsUnit(t *testing.T, repo, root string) {
 	t.Helper()
-	unit, err := os.ReadFile(filepath.Join(root, "lib/systemd/system/openskill.service"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	unit := musttest.Get(os.ReadFile(filepath.Join(root, "lib/systemd/system/openskill.service")))(t)
 	below := func(text string) string {
 		for _, dir := range []string{"/usr/bin/", "/etc/openskill", "/var/lib/openskill"} {
 			text = strings.ReplaceAll(text, dir, root+dir)
@@ -118,33 +107,20 @@ func startAsUnit(t *testing.T, repo, root string) {
 	if err != nil {
 		t.Skip("make skills was not run: there is no skill to call")
 	}
-	manifest, err := os.ReadFile(filepath.Join(repo, "skills/echo/skill.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifest := musttest.Get(os.ReadFile(filepath.Join(repo, "skills/echo/skill.yaml")))(t)
 	folder := filepath.Join(root, "etc/openskill/skills/echo")
 	for name, b := range map[string][]byte{"skill.yaml": manifest, "echo.wasm": wasm} {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(folder, 0o755))
+		musttest.Do(t, os.WriteFile(filepath.Join(folder, name), b, 0o644))
 	}
 	start = append(start, "--listen", "127.0.0.1:0")
 	state := filepath.Join(root, "var/lib/openskill")
 	if setpriv, err := exec.LookPath("setpriv"); err == nil && os.Getuid() == 0 {
 		const nobody = 65534
-		if err := os.Chown(state, nobody, nobody); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chown(filepath.Join(root, "etc/openskill/openskill.yaml"), 0, nobody); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Chown(state, nobody, nobody))
+		musttest.Do(t, os.Chown(filepath.Join(root, "etc/openskill/openskill.yaml"), 0, nobody))
 		for dir := root; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) { // the test's own folders are closed to others
-			if err := os.Chmod(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Chmod(dir, 0o755))
 		}
 		start = append([]string{
 			setpriv, "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all",
@@ -154,13 +130,8 @@ func startAsUnit(t *testing.T, repo, root string) {
 	cmd.Dir, cmd.Env = state, append(env, "PATH=/usr/bin:/bin")
 	log := newWatched()
 	cmd.Stderr = log
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdout := musttest.Get(cmd.StdoutPipe())(t)
+	musttest.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		watchdog := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
@@ -178,9 +149,7 @@ func startAsUnit(t *testing.T, repo, root string) {
 		t.Fatalf("it said %q, %v\n%s", line, err, log)
 	}
 	res, err := http.Post(url+"/skills/echo:invoke", "application/json", strings.NewReader(`{"input": {"text": "packed"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	if err != nil || !bytes.Contains(body, []byte(`"success":true`)) || !bytes.Contains(body, []byte(`"runner":"wasm:wasi"`)) {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // wheelFile writes a wheel in pure Python into a folder.
@@ -22,26 +24,17 @@ func wheelFile(t *testing.T, dir, name, version, needs string, files map[string]
 	for n, text := range files {
 		all[n] = text
 	}
-	f, err := os.Create(filepath.Join(dir, name+"-"+version+"-py3-none-any.whl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := musttest.Get(os.Create(filepath.Join(dir, name+"-"+version+"-py3-none-any.whl")))(t)
 	z := zip.NewWriter(f)
 	for n, text := range all {
 		w, err := z.Create(n)
 		if err == nil {
 			_, err = w.Write([]byte(text))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, z.Close())
+	musttest.Do(t, f.Close())
 }
 
 func skillWith(t *testing.T, name string, files map[string]string) string {
@@ -50,12 +43,8 @@ func skillWith(t *testing.T, name string, files map[string]string) string {
 	files["SKILL.md"] = "---\nname: " + name + "\ndescription: For a test.\n---\nRun the scripts.\n"
 	for n, text := range files {
 		path := filepath.Join(folder, n)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return folder
 }
@@ -114,9 +103,7 @@ func TestPackagesOfSkills(t *testing.T) {
 	contains(run(2, "packages", "add", "--state", state, folder, "../x"), "invalid package")
 	contains(run(2, "packages", "add", "--state", state, folder, "--min-age", "-1h"), "--min-age")
 	allowed := filepath.Join(t.TempDir(), "allowed")
-	if err := os.WriteFile(allowed, []byte("python:greetings # fine\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(allowed, []byte("python:greetings # fine\n"), 0o600))
 	contains(run(1, "packages", "lock", "--state", state, folder, "--from", wheels, "--allowed", allowed), "not on the list")
 	contains(run(0, "packages", "remove", "--state", state, folder, "greetings"), "- python:words 2.0\n", "1 packages")
 	contains(run(1, script...), "ModuleNotFoundError")
@@ -131,9 +118,7 @@ func TestPackagesOfSkills(t *testing.T) {
 	t.Setenv("PIP_FIND_LINKS", wheels)
 	wheelFile(t, wheels, "requests", "8.0", "", map[string]string{"requests.py": "x = 0\n"})
 	for name, text := range map[string]string{"requirements.txt": "words\nrequests<9\n", "scripts/b.py": "import urllib.request as r\nr.urlopen('https://www.iana.org/x')\n"} {
-		if err := os.WriteFile(filepath.Join(plain, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(plain, name), []byte(text), 0o600))
 	}
 	allowing := []string{"skills", "allow", "plain", "--state", state, "--agent-skills", filepath.Dir(plain)}
 	contains(run(2, append(allowing, "--revoke", "--packages")...), "no other flags")

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 // wazeroDir is the folder of wazero's sources, with programs of five toolchains.
@@ -42,16 +44,12 @@ func TestPrograms(t *testing.T) {
 	folder := t.TempDir() // as wazero's own tests have it
 	for _, f := range []string{"-", "a-/.keep", "ab-/.keep", "sub/test.txt", "bear.txt"} {
 		path := filepath.Join(folder, filepath.FromSlash(f))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		text := "pooh\n"
 		if f == "sub/test.txt" {
 			text = "greet sub dir\n"
 		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	root := folder + ":/"
 	tests := []struct {
@@ -168,9 +166,7 @@ func TestListsAHugeFolder(t *testing.T) {
 	dir, state, folder := wazeroDir(t), t.TempDir(), t.TempDir()
 	const many = 8096
 	for i := range many {
-		if err := os.WriteFile(filepath.Join(folder, strconv.Itoa(i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(folder, strconv.Itoa(i)), nil, 0o600))
 	}
 	for by, more := range map[string]int{"cargo-wasi": 0, "tinygo": 0, "zig": 0, "zig-cc": 2} {
 		file := filepath.Join(dir, filepath.FromSlash(testdata+by+"/wasi.wasm"))

@@ -19,6 +19,7 @@ import (
 
 	"openskill/host/app/hosttest"
 	"openskill/host/records/replay"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -33,15 +34,10 @@ type recorder struct {
 
 func newRecorder(t *testing.T, env ...string) *recorder {
 	t.Helper()
-	repo, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repo := musttest.Get(filepath.Abs(filepath.Join("..", "..")))(t)
 	r := &recorder{t: t, repo: repo, state: t.TempDir(), data: filepath.Join(t.TempDir(), "data")}
 	hosttest.Runtimes(t, repo, r.state)
-	if err := os.CopyFS(r.data, os.DirFS(filepath.Join(repo, "data"))); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.CopyFS(r.data, os.DirFS(filepath.Join(repo, "data"))))
 	r.env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "OPENSKILL_STATE_DIR=" + r.state, "OPENSKILL_ALLOWED_ROOT=" + r.data,
 		"OPENSKILL_SKILLS_DIR=" + filepath.Join(repo, "skills"), "OPENSKILL_RECORD=on",
@@ -125,9 +121,7 @@ func TestReplay(t *testing.T) {
 	if code != 0 || !regexp.MustCompile(`^identical: log_transform \d\S+\n  the replay is on record as [0-9a-f-]{36}\n$`).MatchString(out) || problems != "" {
 		t.Errorf("exit code %d: %s%s", code, out, problems)
 	}
-	if err := os.WriteFile(filepath.Join(r.data, "logs", "app.log"), []byte("changed"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(r.data, "logs", "app.log"), []byte("changed"), 0o600))
 	report := r.again(id, 1)
 	if len(report.Differences) != 1 || report.Differences[0].Field != "file" || report.Differences[0].Name != "logs/app.log" || report.ReplayID != "" {
 		t.Errorf("%+v", report)
@@ -156,9 +150,7 @@ func TestReplayWithoutServer(t *testing.T) {
 			"print(json.dumps({'answers': answers}))\n",
 	} {
 		path := filepath.Join(skills, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)))
 	}
 	r := newRecorder(t, "OPENSKILL_HTTP_ALLOW="+server.URL, "OPENSKILL_SKILLS_DIR="+skills)
 	if _, err := os.Stat(filepath.Join(r.state, "runtimes", "slim", "python.wasm")); err != nil {
@@ -192,9 +184,7 @@ func TestReplayOverHTTP(t *testing.T) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(line)
 	if err != nil || address == "" {
@@ -209,9 +199,7 @@ func TestReplayOverHTTP(t *testing.T) {
 	post := func(path, body string, status int, into any) {
 		t.Helper()
 		answer, err := http.Post(address+path, "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		defer answer.Body.Close()
 		b, err := io.ReadAll(answer.Body)
 		if err != nil || answer.StatusCode != status || json.Unmarshal(b, into) != nil {
@@ -268,9 +256,7 @@ func TestReplayScript(t *testing.T) {
 		"scripts/throw.py": "import random, sys, time\nprint(sys.argv[1:], random.random(), time.time())\nopen('thrown.txt', 'w').write(str(random.random()))\n",
 	} {
 		path := filepath.Join(folder, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)))
 	}
 	out, problems, code := r.openskill("script", folder, "throw.py", "--", "two")
 	if code != 0 || !strings.HasPrefix(out, "['two'] 0.") {

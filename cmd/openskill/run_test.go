@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -17,9 +18,7 @@ func TestFolderAmongManyScripts(t *testing.T) {
 	t.Parallel()
 	scripts := t.TempDir()
 	for i := range 60 {
-		if err := os.WriteFile(filepath.Join(scripts, fmt.Sprintf("a%02d.py", i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(scripts, fmt.Sprintf("a%02d.py", i)), nil, 0o600))
 	}
 	var stdout, stderr bytes.Buffer
 	code := Run(t.Context(), []string{"run", skillFolder(t), "--state", t.TempDir(), "--cli-dir", scripts, "--fuel", "100000"}, strings.NewReader(""), &stdout, &stderr)

@@ -11,15 +11,13 @@ import (
 
 	"openskill/host/app/hosttest"
 	"openskill/internal/cyclonedx"
+	"openskill/internal/musttest"
 )
 
 // TestProgramIsUnder60MB holds the program to what CONTRIBUTING.md says of its size.
 func TestProgramIsUnder60MB(t *testing.T) {
 	t.Parallel()
-	info, err := os.Stat(hosttest.Program(t, filepath.Join("..", "..")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := musttest.Get(os.Stat(hosttest.Program(t, filepath.Join("..", ".."))))(t)
 	if info.Size() > 60e6 {
 		t.Errorf("the program has %d bytes; look what came in by openskill version --sbom", info.Size())
 	}
@@ -31,26 +29,17 @@ func TestSBOM(t *testing.T) {
 	t.Parallel()
 	binary := hosttest.Program(t, filepath.Join("..", ".."))
 	run := func() []byte {
-		out, err := exec.Command(binary, "version", "--sbom").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
+		return musttest.Get(exec.Command(binary, "version", "--sbom").Output())(t)
 	}
 	text := run()
 	if !bytes.Equal(text, run()) {
 		t.Error("the same binary gives two bills of materials")
 	}
 	var bom cyclonedx.Bill
-	if err := json.Unmarshal(text, &bom); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, json.Unmarshal(text, &bom))
 	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", ".")
 	list.Env = append(os.Environ(), "CGO_ENABLED=0")
-	listed, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	listed := musttest.Get(list.Output())(t)
 	wanted := map[string]bool{}
 	for _, line := range strings.Split(strings.TrimSpace(string(listed)), "\n") {
 		if line != "" {

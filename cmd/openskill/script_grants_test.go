@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // A script has the requests and the variables that the command line gives it, and no others.
@@ -27,12 +29,8 @@ func TestScriptGrants(t *testing.T) {
 		"scripts/vars.py": "import os\nprint(os.environ.get('A'), os.environ.get('FROM_HERE'))\n",
 	} {
 		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	for _, c := range []struct {
 		name   string

@@ -23,6 +23,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 )
 
 func TestMain(m *testing.M) {
@@ -62,10 +63,7 @@ func measured() {
 //	                           which is then in log.txt
 //	end SIGNAL[,SIGNAL] CODE   ends it, and wants this exit code
 func TestScripts(t *testing.T) {
-	repo, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	repo := musttest.Get(filepath.Abs("../.."))(t)
 	lab := filepath.Dir(hosttest.Lab(t, repo))
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 	"openskill/sdk/vectorstest"
 )
@@ -30,9 +31,7 @@ func callSkill(t *testing.T, folder, state, input, data string) (c skillCall) {
 	t.Helper()
 	files := t.TempDir()
 	file, made := filepath.Join(files, "input.json"), filepath.Join(files, "made")
-	if err := os.WriteFile(file, []byte(input), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(file, []byte(input), 0o600))
 	args := []string{"run", folder, "--state", state, "--input", "@" + file, "--trace-id", "t-1", "--artifacts", made}
 	if data != "" {
 		args = append(args, "--data", data)
@@ -48,10 +47,7 @@ func callSkill(t *testing.T, folder, state, input, data string) (c skillCall) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		b, err := os.ReadFile(filepath.Join(made, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := musttest.Get(os.ReadFile(filepath.Join(made, e.Name())))(t)
 		c.artifacts[e.Name()] = string(b)
 	}
 	return c
@@ -69,26 +65,19 @@ func copyGlob(t *testing.T, pattern, to string) {
 		if err == nil {
 			err = errors.Join(os.MkdirAll(to, 0o700), os.WriteFile(filepath.Join(to, filepath.Base(from)), b, 0o600))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
 }
 
 // The vectors by the door: what the vector skill says is what callers get, but for codes
 // that are nobody's but the author's.
 func TestVectorsByTheDoor(t *testing.T) {
-	all, err := vectorstest.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := musttest.Get(vectorstest.All())(t)
 	folder, state := filepath.Join(t.TempDir(), "vectors"), t.TempDir()
 	copyGlob(t, "javascript/vectors/main.mjs", folder)
 	copyGlob(t, "javascript/openskill_guest.mjs", folder)
 	manifest := "id: vectors\nversion: 0.1.0\ndescription: The vectors.\ntype: wasm\nruntime: javascript\nentry: main.mjs\nlimits: {output_kb: 1024}\npermissions: {data: read, scratch: true}\n"
-	if err := os.WriteFile(filepath.Join(folder, "skill.yaml"), []byte(manifest), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(folder, "skill.yaml"), []byte(manifest), 0o600))
 	for _, v := range all {
 		if v.Stdin != nil { // which no door lets through
 			continue
@@ -100,9 +89,7 @@ func TestVectorsByTheDoor(t *testing.T) {
 			}
 			for name, text := range v.Files {
 				path := filepath.Join(data, filepath.FromSlash(name))
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 			}
 			got := callSkill(t, folder, state, string(v.Input), data)
 			if v.Name == "own_error" {
@@ -114,10 +101,7 @@ func TestVectorsByTheDoor(t *testing.T) {
 			if e := got.result.Error; e != nil {
 				said["error"] = map[string]any{"code": e.Code, "message": e.Message, "details": e.Details}
 			}
-			stdout, err := json.Marshal(said)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stdout := musttest.Get(json.Marshal(said))(t)
 			left := &vectorstest.Got{Stdout: stdout, Exit: got.exit}
 			for _, name := range slices.Sorted(maps.Keys(got.artifacts)) {
 				left.Artifacts = append(left.Artifacts, vectorstest.Artifact{Name: name, Content: got.artifacts[name]})
@@ -137,10 +121,7 @@ func TestSDKsAsTheirReadmesSay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles")
 	}
-	work, err := filepath.Abs(filepath.Join("..", "..", ".openskill"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := musttest.Get(filepath.Abs(filepath.Join("..", "..", ".openskill")))(t)
 	for _, c := range []struct{ language, needs string }{{"go", "go"}, {"rust", "cargo"}, {"python", ""}, {"javascript", ""}} {
 		t.Run(c.language, func(t *testing.T) {
 			if _, err := exec.LookPath(c.needs); err != nil && c.needs != "" {
@@ -149,17 +130,12 @@ func TestSDKsAsTheirReadmesSay(t *testing.T) {
 			if c.language == "go" {
 				hosttest.NoRace(t)
 			}
-			readme, err := os.ReadFile(filepath.Join("..", "..", "sdk", c.language, "README.md"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			readme := musttest.Get(os.ReadFile(filepath.Join("..", "..", "sdk", c.language, "README.md")))(t)
 			root, state := t.TempDir(), t.TempDir()
 			folder := filepath.Join(root, "greeter")
 			for _, m := range block.FindAllStringSubmatch(string(readme), -1) {
 				path := filepath.Join(folder, filepath.FromSlash(m[1]))
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(m[2]), 0o600)); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(m[2]), 0o600)))
 			}
 			switch c.language {
 			case "go":
@@ -203,13 +179,8 @@ func TestSDKsAsTheirReadmesSay(t *testing.T) {
 // lockCrates gives a skill the versions that the crate is tested with, which are here.
 func lockCrates(t *testing.T, folder string) {
 	t.Helper()
-	lock, err := os.ReadFile(filepath.Join("..", "..", "sdk", "rust", "Cargo.lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := musttest.Get(os.ReadFile(filepath.Join("..", "..", "sdk", "rust", "Cargo.lock")))(t)
 	own := "[[package]]\nname = \"greeter\"\nversion = \"0.1.0\"\ndependencies = [\n \"openskill-guest\",\n \"serde\",\n]\n\n"
 	text := strings.Replace(string(lock), "[[package]]\n", own+"[[package]]\n", 1)
-	if err := os.WriteFile(filepath.Join(folder, "Cargo.lock"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(folder, "Cargo.lock"), []byte(text), 0o600))
 }

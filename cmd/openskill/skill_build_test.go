@@ -9,24 +9,22 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // sources writes a skill in a language and gives its folder.
 func sources(t *testing.T, language string, files map[string]string) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "made")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(folder, 0o700))
 	if files == nil {
 		files = map[string]string{}
 	}
 	files["skill.yaml"] = fmt.Sprintf(
 		"id: made\nversion: 0.1.0\ndescription: Is built.\ntype: wasm\nruntime: wasi\nentry: made.wasm\nbuild: {language: %s}\n", language)
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	return folder
 }
@@ -38,9 +36,7 @@ func TestNoToolchain(t *testing.T) {
 		t.Skip("sh is not here")
 	}
 	bin := t.TempDir()
-	if err := os.Symlink(sh, filepath.Join(bin, "sh")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Symlink(sh, filepath.Join(bin, "sh")))
 	t.Setenv("PATH", bin)
 	t.Setenv("PYTHON", "")
 	for language, want := range map[string]string{
@@ -66,9 +62,7 @@ func programs(t *testing.T, scripts map[string]string) {
 	t.Helper()
 	bin := t.TempDir()
 	for name, text := range scripts {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700))
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+"/usr/bin"+string(os.PathListSeparator)+"/bin")
 }
@@ -100,9 +94,7 @@ func TestRustHidesCratesAtOnce(t *testing.T) {
 	}
 	home, std := t.TempDir(), t.TempDir()
 	for name, b := range map[string]string{"libstd-1.rlib": "", "made.wasm": "\x00asm\x01\x00\x00\x00"} {
-		if err := os.WriteFile(filepath.Join(std, name), []byte(b), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(std, name), []byte(b), 0o600))
 	}
 	t.Setenv("CARGO_HOME", home)
 	programs(t, map[string]string{
@@ -137,13 +129,8 @@ func TestSkillBuildLanguages(t *testing.T) {
 		t.Skip("it compiles")
 	}
 	// The toolchains of this checkout, so that nothing is fetched.
-	state, err := filepath.Abs(filepath.Join("..", "..", ".openskill"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	state := musttest.Get(filepath.Abs(filepath.Join("..", "..", ".openskill")))(t)
+	musttest.Do(t, os.MkdirAll(state, 0o700))
 	const answer = `{"made": true}`
 	for _, c := range []struct {
 		language, needs string
@@ -170,10 +157,7 @@ func TestSkillBuildLanguages(t *testing.T) {
 				if code := Run(t.Context(), []string{"skill", "build", folder, "--state", state}, strings.NewReader(""), &stdout, &stderr); code != 0 {
 					t.Fatalf("exit code %d, %s", code, &stderr)
 				}
-				b, err := os.ReadFile(filepath.Join(folder, "made.wasm"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := musttest.Get(os.ReadFile(filepath.Join(folder, "made.wasm")))(t)
 				if first != nil && !bytes.Equal(first, b) {
 					t.Error("the same sources gave other bytes")
 				}

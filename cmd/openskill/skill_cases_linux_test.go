@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // A failed case has colours at a terminal, and none where somebody wants none. What a
@@ -17,9 +19,7 @@ func TestCasesAtATerminal(t *testing.T) {
 		"main.mjs":   `print('{"says": "\\u001b[31mred\\u009b31m"}');`,
 		"cases.yaml": "- {name: says it, data: {says: blue}}\n",
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	for _, env := range []string{"NO_COLOR=", "NO_COLOR=1"} {
 		p := sits(t, 80, []string{env}, "skill", "test", folder)

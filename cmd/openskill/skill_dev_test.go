@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 )
 
 // develops is skill dev at work in a folder of a test.
@@ -75,17 +76,12 @@ func (d *develops) next() *devRun {
 
 func (d *develops) write(name, text string) {
 	d.t.Helper()
-	if err := os.WriteFile(filepath.Join(d.folder, name), []byte(text), 0o600); err != nil {
-		d.t.Fatal(err)
-	}
+	musttest.Do(d.t, os.WriteFile(filepath.Join(d.folder, name), []byte(text), 0o600))
 }
 
 func (d *develops) read(name string) string {
 	d.t.Helper()
-	b, err := os.ReadFile(filepath.Join(d.folder, name))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	b := musttest.Get(os.ReadFile(filepath.Join(d.folder, name)))(d.t)
 	return string(b)
 }
 

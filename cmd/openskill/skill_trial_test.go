@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"openskill/internal/musttest"
 )
 
 // Who changes a program and forgets to build it tests what was there before, and is told.
@@ -15,17 +17,12 @@ func TestOlderModule(t *testing.T) {
 	folder := sources(t, "go", files)
 	built := time.Now().Add(-time.Hour)
 	for name := range files { // all of them as old as the module
-		if err := os.Chtimes(filepath.Join(folder, name), built, built); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Chtimes(filepath.Join(folder, name), built, built))
 	}
 	says := func() string {
 		var stderr bytes.Buffer
 		a := &cli{stderr: &stderr}
-		s, err := a.buildable(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := musttest.Get(a.buildable(folder))(t)
 		a.older(s, folder)
 		return stderr.String()
 	}

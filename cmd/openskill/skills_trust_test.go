@@ -12,6 +12,7 @@ import (
 	"openskill/host/manifest"
 	"openskill/host/records"
 	"openskill/host/store"
+	"openskill/internal/musttest"
 )
 
 // The operator's word for a folder holds as long as it is as it was, for the skill and for the
@@ -24,12 +25,8 @@ func TestSkillsTrust(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	run := func(want int, args ...string) string {
 		t.Helper()
@@ -56,16 +53,11 @@ func TestSkillsTrust(t *testing.T) {
 	write("SKILL.md", "---\nname: greet.bak\ndescription: D.\n---\n")
 	write(manifest.MarkFile, manifest.Mark)
 	says("a stranger's", run(0, "skills", "list"), "only for trusted skills")
-	digest, err := manifest.Digest(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest := musttest.Get(manifest.Digest(folder))(t)
 	says("no skill", run(exitFailed, "skills", "trust", "other"), "skill other not found")
 	says("no name", run(exitUsage, "skills", "trust", "../greet"), "not a valid skill name")
 	folder = filepath.Join(skills, "greet")
-	if err := os.Rename(filepath.Join(skills, "greet.bak"), folder); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Rename(filepath.Join(skills, "greet.bak"), folder))
 	says("other files", run(exitFailed, "skills", "trust", "greet", "--digest", "sha256:0"), "check what changed", digest)
 	says("trust", run(0, "skills", "trust", "greet", "--digest", digest), digest, "is trusted")
 	says("trusted", run(0, "skills", "list"), "cli:python", "trusted by name")
@@ -75,15 +67,9 @@ func TestSkillsTrust(t *testing.T) {
 	says("untrust", run(0, "skills", "untrust", "greet"), "not trusted by name any more")
 	says("untrusted", run(0, "skills", "list"), "only for trusted skills")
 	says("untrust again", run(exitFailed, "skills", "untrust", "greet"), "no skill is trusted by the name")
-	db, err := store.Open(t.Context(), store.Options{StateDir: state, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(store.Open(t.Context(), store.Options{StateDir: state, Log: slog.New(slog.DiscardHandler)}))(t)
 	defer db.Close()
-	all, err := records.NewStore(db).Changes(t.Context(), records.ChangeQuery{Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := musttest.Get(records.NewStore(db).Changes(t.Context(), records.ChangeQuery{Limit: 100}))(t)
 	var record []string
 	for i := range all {
 		c := &all[i]
@@ -97,8 +83,6 @@ func TestSkillsTrust(t *testing.T) {
 	if !slices.Equal(record, want) {
 		t.Errorf("on record %q\nwant %q", record, want)
 	}
-	if err := os.Remove(filepath.Join(folder, manifest.MarkFile)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Remove(filepath.Join(folder, manifest.MarkFile)))
 	says("the operator's own", run(exitFailed, "skills", "trust", "greet"), "is already trusted")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"openskill/host/store"
+	"openskill/internal/musttest"
 )
 
 // Root makes no database in the state folder of another user; where that user has made
@@ -20,9 +21,7 @@ func TestRootInAnothersState(t *testing.T) {
 	t.Parallel()
 	const nobody = 65534
 	state := t.TempDir()
-	if err := os.Chown(state, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Chown(state, nobody, nobody))
 	create := []string{"create", "--name", "first", "--tenant", "acme", "--scopes", "skills:read"}
 	if _, stderr := runKeys(t, state, exitUsage, create...); !strings.Contains(stderr, "run this as that user") {
 		t.Errorf("it says %s", stderr)
@@ -31,17 +30,11 @@ func TestRootInAnothersState(t *testing.T) {
 		t.Errorf("it leaves %v, %v", left, err)
 	}
 	db, err := store.Open(t.Context(), store.Options{StateDir: state})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	all, err := filepath.Glob(filepath.Join(state, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	for _, name := range all {
-		if err := os.Chown(name, nobody, nobody); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Chown(name, nobody, nobody))
 	}
 	runKeys(t, state, 0, create...)
 	if all, err = filepath.Glob(filepath.Join(state, "*")); err != nil || len(all) < 3 {
@@ -52,7 +45,5 @@ func TestRootInAnothersState(t *testing.T) {
 			t.Errorf("%s is of another user: %v", filepath.Base(name), err)
 		}
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, db.Close())
 }

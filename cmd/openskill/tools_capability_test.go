@@ -10,6 +10,7 @@ import (
 
 	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 	"openskill/plugins/python/runtimes"
 )
 
@@ -22,16 +23,9 @@ func pythonState(t *testing.T) string {
 	if _, err := runtimes.New(state).For(nil, nil); err != nil {
 		t.Skip("no Python runtime is installed; run make runtimes")
 	}
-	cache, err := filepath.Abs(filepath.Join("..", "..", ".openskill", "cache", "wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(cache, filepath.Join(state, "cache")); err != nil {
-		t.Fatal(err)
-	}
+	cache := musttest.Get(filepath.Abs(filepath.Join("..", "..", ".openskill", "cache", "wasm")))(t)
+	musttest.Do(t, os.MkdirAll(cache, 0o700))
+	musttest.Do(t, os.Symlink(cache, filepath.Join(state, "cache")))
 	return state
 }
 
@@ -73,9 +67,7 @@ func TestCapabilityImport(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	script := filepath.Join(t.TempDir(), "convert.py")
-	if err := os.WriteFile(script, []byte("import argparse\np = argparse.ArgumentParser()\np.add_argument('--value', type=float, required=True)\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(script, []byte("import argparse\np = argparse.ArgumentParser()\np.add_argument('--value', type=float, required=True)\n"), 0o600))
 	want := `{"description":"","input_schema":{"type":"object","properties":{"value":{"type":"number"}},"required":["value"],"additionalProperties":false}}` + "\n"
 	if text, _ := run(0, "capability", "show", script, "--arguments", "--state", state, "--json"); text != want {
 		t.Errorf("%s; want %s", text, want)
@@ -84,9 +76,7 @@ func TestCapabilityImport(t *testing.T) {
 	run(2, "capability", "show", filepath.Join(out, "nope.py"), "--arguments", "--state", state)
 	// What is wrong is told, with the exit code for it.
 	bad := filepath.Join(t.TempDir(), "bad.py")
-	if err := os.WriteFile(bad, []byte("def f(callback: print): ...\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(bad, []byte("def f(callback: print): ...\n"), 0o600))
 	if _, said := run(1, "capability", "show", bad, "--state", state); !strings.Contains(said, "bad.py:1: the parameter callback of f cannot be given") {
 		t.Errorf("%s", said)
 	}
@@ -96,9 +86,7 @@ func TestCapabilityImport(t *testing.T) {
 	if _, said := run(1, "capability", "import", registry, "--function", "nope", "--out", out, "--state", state); !strings.Contains(said, "capability not found: nope") {
 		t.Errorf("%s", said)
 	}
-	if err := os.WriteFile(filepath.Join(out, "word_counts", "skill.yaml"), []byte("# by hand"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(out, "word_counts", "skill.yaml"), []byte("# by hand"), 0o600))
 	if _, said := run(1, "capability", "import", registry, "--function", "word_counts", "--out", out, "--state", state); !strings.Contains(said, "was not generated") {
 		t.Errorf("%s", said)
 	}

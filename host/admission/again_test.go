@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/admission/admissiontest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 	"openskill/wasm/wasmtest"
 )
@@ -31,10 +32,7 @@ func kept(t *testing.T, a *Admission) *Admitted {
 		{Name: "m.wasm", Body: b.Bytes()},
 		{Name: "skill.yaml", Body: []byte("id: up\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: m.wasm\nlimits: {timeout_ms: 30000}\npermissions: {scratch: true}\n")},
 	}}.Bytes()
-	got, err := a.Admit(t.Context(), Source{Archive: spool(t, archive), Owner: "acme"}, staging(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := musttest.Get(a.Admit(t.Context(), Source{Archive: spool(t, archive), Owner: "acme"}, staging(t)))(t)
 	t.Cleanup(func() { _ = Discard(got.Folder) })
 	return got
 }
@@ -43,10 +41,7 @@ func kept(t *testing.T, a *Admission) *Admitted {
 func TestAgain(t *testing.T) {
 	a := admission(t, options())
 	got := kept(t, a)
-	again, err := a.Again(t.Context(), got.Skill)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := musttest.Get(a.Again(t.Context(), got.Skill))(t)
 	first := *got.Report
 	first.Files = slices.SortedFunc(slices.Values(first.Files), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	again.Files = slices.SortedFunc(slices.Values(again.Files), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
@@ -63,10 +58,7 @@ func TestAgainUnderOtherRules(t *testing.T) {
 	o.Checker = checkerFunc(func(context.Context, *skill.Spec) (json.RawMessage, error) { return nil, fails })
 	o.Grant = nil
 	a := admission(t, o)
-	report, err := a.Again(t.Context(), got.Skill)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := musttest.Get(a.Again(t.Context(), got.Skill))(t)
 	want := []Refusal{{File: "m.wasm", Code: skill.ImportDenied, Message: "imports what is not there any more"}}
 	if diff := cmp.Diff(want, report.Refused); diff != "" || report.Verdict != Refused || report.Gets.Permissions.Scratch || len(report.Files) != 4 {
 		t.Errorf("%+v: %s", report, diff)

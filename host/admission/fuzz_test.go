@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"openskill/host/admission/admissiontest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 	"openskill/wasm/wasmtest"
 )
@@ -86,10 +87,7 @@ func otherReader(t *testing.T, b []byte, got *Admitted) {
 		if strings.HasSuffix(f.Name, "/") || ofFinder(f.Name) {
 			continue
 		}
-		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := musttest.Get(f.Open())(t)
 		n, err := io.Copy(io.Discard, r)
 		if err != nil {
 			t.Fatalf("accepted, and archive/zip cannot read %q: %v", f.Name, err)

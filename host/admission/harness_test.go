@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 	"openskill/wasm/check"
@@ -58,45 +59,30 @@ func options() Options {
 
 func admission(tb testing.TB, o Options) *Admission {
 	tb.Helper()
-	a, err := New(o)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return a
+	return musttest.Get(New(o))(tb)
 }
 
 // spool is what the caller of Admit does.
 func spool(tb testing.TB, b []byte) *os.File {
 	tb.Helper()
-	f, err := os.CreateTemp(tb.TempDir(), "spool-")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	f := musttest.Get(os.CreateTemp(tb.TempDir(), "spool-"))(tb)
 	tb.Cleanup(func() { f.Close() })
-	if _, err := f.Write(b); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Get(f.Write(b))(tb)
 	return f
 }
 
 // fill puts other bytes into a spool.
 func fill(tb testing.TB, file *os.File, b []byte) {
 	tb.Helper()
-	if err := file.Truncate(0); err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := file.WriteAt(b, 0); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, file.Truncate(0))
+	musttest.Get(file.WriteAt(b, 0))(tb)
 }
 
 // staging is a folder in a folder that must stay as it is.
 func staging(tb testing.TB) string {
 	tb.Helper()
 	dir := filepath.Join(tb.TempDir(), "staging")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, os.Mkdir(dir, 0o700))
 	return dir
 }
 
@@ -122,10 +108,7 @@ func holds(tb testing.TB, a *Admission, dir string, got *Admitted, err error) {
 	if readErr != nil || len(around) != 1 {
 		tb.Fatalf("beside the staging folder: %v, %v", around, readErr)
 	}
-	in, readErr := os.ReadDir(dir)
-	if readErr != nil {
-		tb.Fatal(readErr)
-	}
+	in := musttest.Get(os.ReadDir(dir))(tb)
 	if (got == nil) == (err == nil) {
 		tb.Fatalf("got %v and %v", got, err)
 	}
@@ -141,9 +124,7 @@ func holds(tb testing.TB, a *Admission, dir string, got *Admitted, err error) {
 	}
 	sealed(tb, a, got)
 	again := packed(tb, got.Folder)
-	if err := Discard(got.Folder); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, Discard(got.Folder))
 	second, err := a.Admit(tb.Context(), Source{Archive: spool(tb, again)}, dir)
 	if err != nil {
 		tb.Fatalf("what was admitted is refused when it is packed again: %v", err)
@@ -151,17 +132,13 @@ func holds(tb testing.TB, a *Admission, dir string, got *Admitted, err error) {
 	if second.Digest != got.Digest {
 		tb.Fatalf("packed again the digest is %s, not %s", second.Digest, got.Digest)
 	}
-	if err := Discard(second.Folder); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, Discard(second.Folder))
 }
 
 func packed(tb testing.TB, folder string) []byte {
 	tb.Helper()
 	var b bytes.Buffer
-	if err := Pack(&b, folder); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, Pack(&b, folder))
 	return b.Bytes()
 }
 
@@ -197,9 +174,7 @@ func sealed(tb testing.TB, a *Admission, got *Admitted) {
 		}
 		return nil
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, err)
 	if r := got.Report; r.Verdict != Accepted || len(r.Files) != files || len(r.Refused) != 0 {
 		tb.Errorf("%d files of %d bytes; reported are %+v", files, size, r)
 	}
@@ -218,10 +193,7 @@ func refusalHolds(tb testing.TB, dir string, err error) {
 	if !errors.As(err, &e) || !e.Code.Known() || e.Message == "" {
 		tb.Fatalf("%#v is no error for callers", err)
 	}
-	shown, jsonErr := json.Marshal(e.Details)
-	if jsonErr != nil {
-		tb.Fatal(jsonErr)
-	}
+	shown := musttest.Get(json.Marshal(e.Details))(tb)
 	told := e.Message + string(shown)
 	if len(e.Message) > 512 || strings.Contains(told, dir) || strings.Contains(told, os.TempDir()+"/") ||
 		skill.CleanText(told, 1<<20) != told || strings.Contains(told, "runtime error") {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"openskill/host/admission/admissiontest"
+	"openskill/internal/musttest"
 )
 
 // TestRealPackers: what people pack with is accepted, and gives one digest.
@@ -24,17 +25,10 @@ func TestRealPackers(t *testing.T) {
 		"a/rather/deep/file.txt": []byte("x"),
 	} {
 		file := filepath.Join(folder, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, body, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		musttest.Do(t, os.WriteFile(file, body, 0o700))
 	}
-	want, err := admit(t, a, packed(t, folder))
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := musttest.Get(admit(t, a, packed(t, folder)))(t)
 	python := `import sys, shutil; shutil.make_archive(sys.argv[1], sys.argv[2], "up")`
 	// With a file or a pipe, and with room for sizes of 64 bits or without.
 	written := `import sys, os, zipfile
@@ -86,10 +80,7 @@ git archive -o ../git.tar.gz HEAD && git archive --prefix=up-1/ -o ../git.zip HE
 			if err != nil {
 				t.Skip(err)
 			}
-			got, err := admit(t, a, b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := musttest.Get(admit(t, a, b))(t)
 			if got.Digest != want.Digest {
 				t.Errorf("digest %s of %v, want %s of %v", got.Digest, got.Report.Files, want.Digest, want.Report.Files)
 			}
@@ -109,22 +100,15 @@ func TestPack(t *testing.T) {
 	}
 	many := t.TempDir()
 	for i := range defaultFiles + 1 {
-		if err := os.WriteFile(filepath.Join(many, string(rune('a'+i%26))+string(rune('a'+i/26%26))+string(rune('a'+i/676))), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(many, string(rune('a'+i%26))+string(rune('a'+i/26%26))+string(rune('a'+i/676))), nil, 0o600))
 	}
 	if err := Pack(&bytes.Buffer{}, many); err == nil {
 		t.Error("1,001 files were packed")
 	}
 	large := t.TempDir()
-	f, err := os.Create(filepath.Join(large, "large"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := musttest.Get(os.Create(filepath.Join(large, "large")))(t)
 	defer f.Close()
-	if err := f.Truncate(defaultUnpacked + 1); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, f.Truncate(defaultUnpacked+1))
 	if err := Pack(&bytes.Buffer{}, large); err == nil {
 		t.Error("64 MiB and a byte were packed")
 	}

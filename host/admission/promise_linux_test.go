@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"openskill/host/admission/admissiontest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -80,8 +81,6 @@ func heavy() []admissiontest.Case {
 func cpu(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -15,6 +15,7 @@ import (
 
 	"openskill/host/admission/admissiontest"
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 	"openskill/wasm/wasmtest"
 )
@@ -58,10 +59,7 @@ func TestSameDigest(t *testing.T) {
 		default:
 			continue
 		}
-		got, err := admit(t, a, c.Bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := musttest.Get(admit(t, a, c.Bytes))(t)
 		if first == "" {
 			first = got.Digest
 		}
@@ -96,9 +94,7 @@ func TestModule(t *testing.T) {
 	want, err := admit(t, a, admissiontest.Zip{Entries: []admissiontest.Entry{
 		{Name: "skill.yaml", Body: []byte(file)}, {Name: "bin/up.wasm", Body: module, Deflate: true},
 	}}.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	for name, c := range map[string]struct {
 		manifest string
 		module   []byte
@@ -379,18 +375,11 @@ func TestDiscard(t *testing.T) {
 	b := admissiontest.Zip{Entries: []admissiontest.Entry{
 		{Name: "skill.yaml", Body: admissiontest.Manifest("up", "1.0.0")}, {Name: "main.js", Body: []byte(admissiontest.Script)}, {Name: "a/b/c"},
 	}}.Bytes()
-	got, err := admission(t, options()).Admit(t.Context(), Source{Archive: spool(t, b)}, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := musttest.Get(admission(t, options()).Admit(t.Context(), Source{Archive: spool(t, b)}, dir))(t)
 	moved := filepath.Join(t.TempDir(), "moved")
-	if err := os.Rename(got.Folder, moved); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Rename(got.Folder, moved))
 	for range 2 {
-		if err := Discard(moved); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, Discard(moved))
 	}
 	if _, err := os.Stat(moved); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is still there: %v", err)
@@ -406,9 +395,7 @@ func TestReport(t *testing.T) {
 	got, err := admit(t, admission(t, o), admissiontest.Zip{Entries: []admissiontest.Entry{
 		{Name: "skill.yaml", Body: []byte(file)}, {Name: "up.wasm", Body: goModule(), Mode: 0o104755},
 	}}.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	r := got.Report
 	if r.ID != "up" || r.Version != "1.0.0" || !r.Asks.Permissions.Data || r.Gets.Permissions.Data || !r.Gets.Permissions.Scratch {
 		t.Errorf("%+v", r)
@@ -441,14 +428,9 @@ func TestReport(t *testing.T) {
 	if text := refused.Text(); !strings.HasPrefix(text, want) || !strings.Contains(text, "skill.yaml:3: INVALID_MANIFEST: ") {
 		t.Errorf("got\n%s", text)
 	}
-	b, err := json.Marshal(refused)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(json.Marshal(refused))(t)
 	var keys map[string]any
-	if err := json.Unmarshal(b, &keys); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, json.Unmarshal(b, &keys))
 	if diff := cmp.Diff([]any{nil, nil, nil, []any{}}, []any{keys["asks"], keys["gets"], keys["module"], keys["warnings"]}); diff != "" {
 		t.Errorf("what is not known (-want +got):\n%s", diff)
 	}
@@ -479,10 +461,7 @@ func TestReportIsBounded(t *testing.T) {
 func TestMovedToNowhere(t *testing.T) {
 	t.Parallel()
 	a := admission(t, options())
-	tr, err := newTree(t.Context(), &a.o, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := musttest.Get(newTree(t.Context(), &a.o, t.TempDir()))(t)
 	if err := tr.moved(filepath.Join(t.TempDir(), "nowhere"), "top"); err == nil {
 		t.Error("a folder that is not there is opened")
 	}

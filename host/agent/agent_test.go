@@ -14,6 +14,7 @@ import (
 
 	"openskill/host/agent/llm"
 	"openskill/host/agent/tools"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -142,9 +143,7 @@ func TestTheLog(t *testing.T) {
 		{"level": "WARN", "trace_id": "trace-2", "stop_reason": "", "iterations": 1.0, "calls": 0.0, "tokens": 0.0, "error.code": "AGENT_LLM_UNAVAILABLE"},
 	} {
 		var got map[string]any
-		if err := json.Unmarshal([]byte(lines[i]), &got); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, json.Unmarshal([]byte(lines[i]), &got))
 		want["msg"], want["conversation"], want["provider"], want["model"], want["principal"], want["tenant"] = "chat", a.Conversation, "fake", "m1", "ann", "acme"
 		for k, v := range want {
 			same(t, k, got[k], v)
@@ -181,10 +180,7 @@ func TestHostileNames(t *testing.T) {
 			t.Errorf("a name of %d bytes is passed on", len(c.Name))
 		}
 	}
-	list, err := b.store.Messages(t.Context(), ownerOf(someone), a.Conversation, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := musttest.Get(b.store.Messages(t.Context(), ownerOf(someone), a.Conversation, 10))(t)
 	for i, want := range []string{"no_such_tool", "echo", "echo"} {
 		same(t, "name that is shown again", list[1].Body.Calls[i].Name, want)
 	}
@@ -202,16 +198,12 @@ func TestListAndPrune(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		page, next, err := b.List(t.Context(), someone, "", 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		same(t, "first", page[0].ID, ids[4])
 		same(t, "title", page[0].Title, "m4")
 		same(t, "messages", page[0].Messages, 4)
 		page, _, err = b.List(t.Context(), someone, next, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		same(t, "third", page[0].ID, ids[2])
 		for _, limit := range []int{0, 101, -1} {
 			_, _, err := b.List(t.Context(), someone, "", limit)
@@ -227,9 +219,7 @@ func TestListAndPrune(t *testing.T) {
 
 		count := func() int {
 			list, _, err := b.List(t.Context(), someone, "", 100)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			return len(list)
 		}
 		time.Sleep(pruneEvery)

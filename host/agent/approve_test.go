@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 
 	"openskill/host/agent/llm"
 	"openskill/host/agent/tools"
@@ -33,10 +34,7 @@ type approvalBench struct {
 
 func newApprovalBench(t *testing.T, policy approval.Policy, p llm.Provider, changes ...func(*Options)) *approvalBench {
 	t.Helper()
-	record, err := approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: policy})
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := musttest.Get(approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: policy}))(t)
 	t.Cleanup(func() {
 		if err := record.Close(); err != nil {
 			t.Error(err)
@@ -106,9 +104,7 @@ func TestApproval(t *testing.T) {
 	same(t, "code of the call", a.ToolCalls[0].Error.Code, skill.Forbidden)
 	sameLines(t, "kept", b.kept(t, a.Conversation), []string{"u:Convert", "a:I convert. run_skill_script(c1) echo(c2)", "t:<tool_result>{}</tool_result> ->c2"})
 	v, err := b.Get(t.Context(), someone, a.Conversation)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if !slices.Equal(v.Pending, []Awaited{wait}) {
 		t.Errorf("what a reader sees: %+v", v.Pending)
 	}
@@ -123,9 +119,7 @@ func TestApproval(t *testing.T) {
 	same(t, "runs", len(b.ran), 0)
 
 	// Somebody who may decides on the record, and the caller goes on.
-	if _, err := b.record.Decide(t.Context(), boss, wait.ApprovalID, true); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(b.record.Decide(t.Context(), boss, wait.ApprovalID, true))(t)
 	h = &heard{}
 	on := b.approve(t, someone, a.Conversation, Decision{Approve: true, ChatRequest: ChatRequest{Trace: "trace-2"}}, h.Hear)
 	same(t, "answer", on.Answer, "Converted.")
@@ -152,17 +146,11 @@ func TestApproval(t *testing.T) {
 func TestTheOperatorApproves(t *testing.T) {
 	model := scripted(calls("run_skill_script", scriptCall("a.py")), says("Converted."))
 	b := newApprovalBench(t, approval.PerCall, model)
-	a, err := b.Turn(t.Context(), operator, ChatRequest{Message: "Convert"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := musttest.Get(b.Turn(t.Context(), operator, ChatRequest{Message: "Convert"}, nil))(t)
 	on := b.approve(t, operator, a.Conversation, Decision{ApprovalID: a.Approvals[0].ApprovalID, Approve: true}, nil)
 	same(t, "answer", on.Answer, "Converted.")
 	same(t, "runs", len(b.ran), 1)
-	got, err := b.record.Get(t.Context(), operator, a.Approvals[0].ApprovalID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := musttest.Get(b.record.Get(t.Context(), operator, a.Approvals[0].ApprovalID))(t)
 	same(t, "on record", got.State, approval.Used)
 	same(t, "decided by", got.DecidedBy, "local")
 }
@@ -179,24 +167,17 @@ func TestNotApproved(t *testing.T) {
 		{"the caller says no", someone, nil, false, approval.Pending},
 		{"another one has said no", someone, func(t *testing.T, b *approvalBench, a *Answer) {
 			t.Helper()
-			if _, err := b.record.Decide(t.Context(), boss, a.Approvals[0].ApprovalID, false); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(b.record.Decide(t.Context(), boss, a.Approvals[0].ApprovalID, false))(t)
 		}, true, approval.Denied},
 		{"the caller says no to what is approved", someone, func(t *testing.T, b *approvalBench, a *Answer) {
 			t.Helper()
-			if _, err := b.record.Decide(t.Context(), boss, a.Approvals[0].ApprovalID, true); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(b.record.Decide(t.Context(), boss, a.Approvals[0].ApprovalID, true))(t)
 		}, false, approval.Approved},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			model := scripted(calls("run_skill_script", scriptCall("a.py")), says("Then not."))
 			b := newApprovalBench(t, approval.PerCall, model)
-			a, err := b.Turn(t.Context(), c.who, ChatRequest{Message: "Convert"}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := musttest.Get(b.Turn(t.Context(), c.who, ChatRequest{Message: "Convert"}, nil))(t)
 			if c.do != nil {
 				c.do(t, b, a)
 			}
@@ -206,10 +187,7 @@ func TestNotApproved(t *testing.T) {
 			same(t, "code", on.ToolCalls[0].Error.Code, skill.Forbidden)
 			last := model.asked[1].Messages[2]
 			same(t, "the model is told", last.Text, notApproved)
-			got, err := b.record.Get(t.Context(), boss, a.Approvals[0].ApprovalID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := musttest.Get(b.record.Get(t.Context(), boss, a.Approvals[0].ApprovalID))(t)
 			same(t, "on record", got.State, c.want)
 		})
 	}
@@ -226,9 +204,7 @@ func TestTheUserGoesOn(t *testing.T) {
 		"u:Convert", "a: run_skill_script(c1)", "t:" + wentOn + " ->c1 failed", "u:Leave it",
 	})
 	v, err := b.Get(t.Context(), someone, a.Conversation)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	same(t, "pending", len(v.Pending), 0)
 	_, err = b.Approve(t.Context(), someone, a.Conversation, Decision{Approve: true}, nil)
 	code(t, err, skill.Conflict)
@@ -241,9 +217,7 @@ func TestSeveralApprovals(t *testing.T) {
 		model := scripted(ask, says("Done."))
 		b := newApprovalBench(t, approval.PerCall, model)
 		a, err := b.Turn(t.Context(), operator, ChatRequest{Message: "Convert"}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		same(t, "approvals", len(a.Approvals), 3)
 		for _, approve := range []bool{true, false} {
 			_, err = b.Approve(t.Context(), operator, a.Conversation, Decision{Approve: approve}, nil)
@@ -274,10 +248,7 @@ func TestSeveralApprovals(t *testing.T) {
 	})
 	t.Run("of one skill", func(t *testing.T) { // one approval for all of them
 		b := newApprovalBench(t, approval.PerVersion, scripted(ask, says("Done.")))
-		a, err := b.Turn(t.Context(), operator, ChatRequest{Message: "Convert"}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := musttest.Get(b.Turn(t.Context(), operator, ChatRequest{Message: "Convert"}, nil))(t)
 		same(t, "approvals", len(a.Approvals), 3)
 		end := b.approve(t, operator, a.Conversation, Decision{Approve: true}, nil)
 		same(t, "answer", end.Answer, "Done.")
@@ -287,9 +258,7 @@ func TestSeveralApprovals(t *testing.T) {
 		b := newApprovalBench(t, approval.PerCall, scripted(ask, says("Done.")))
 		a := b.turn(t, ChatRequest{Message: "Convert"}, nil)
 		for i, w := range a.Approvals {
-			if _, err := b.record.Decide(t.Context(), boss, w.ApprovalID, i != 1); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(b.record.Decide(t.Context(), boss, w.ApprovalID, i != 1))(t)
 		}
 		end := b.approve(t, someone, a.Conversation, Decision{Approve: true}, nil)
 		same(t, "answer", end.Answer, "Done.")
@@ -297,10 +266,7 @@ func TestSeveralApprovals(t *testing.T) {
 	})
 	t.Run("more than the budget", func(t *testing.T) {
 		b := newApprovalBench(t, approval.PerVersion, scripted(ask, says("Never.")))
-		a, err := b.Turn(t.Context(), operator, ChatRequest{Message: "Convert"}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := musttest.Get(b.Turn(t.Context(), operator, ChatRequest{Message: "Convert"}, nil))(t)
 		end := b.approve(t, operator, a.Conversation, Decision{Approve: true, ChatRequest: ChatRequest{MaxToolCalls: 2}}, nil)
 		same(t, "reason", end.StopReason, StopToolCalls)
 		same(t, "runs", len(b.ran), 2)
@@ -312,10 +278,7 @@ func TestSeveralApprovals(t *testing.T) {
 func TestAnApprovalExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newApprovalBench(t, approval.PerCall, scripted(calls("run_skill_script", scriptCall("a.py")), says("Converted.")))
-		a, err := b.Turn(t.Context(), operator, ChatRequest{Message: "Convert"}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := musttest.Get(b.Turn(t.Context(), operator, ChatRequest{Message: "Convert"}, nil))(t)
 		time.Sleep(time.Hour)
 		again := b.approve(t, operator, a.Conversation, Decision{Approve: true}, nil)
 		same(t, "reason", again.StopReason, StopApprovalRequired)
@@ -345,9 +308,7 @@ func TestNoRecordOfApprovals(t *testing.T) {
 func TestAHostStopsAfterAYes(t *testing.T) {
 	b := newApprovalBench(t, approval.PerCall, scripted(calls("run_skill_script", scriptCall("a.py"))))
 	a, err := b.Turn(t.Context(), operator, ChatRequest{Message: "Convert"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	b.box.tools["run_skill_script"] = func(context.Context, tools.Call) *tools.Outcome { return nil }
 	_, err = b.Approve(t.Context(), operator, a.Conversation, Decision{Approve: true}, nil)
 	code(t, err, skill.AgentLoopError)
@@ -356,9 +317,7 @@ func TestAHostStopsAfterAYes(t *testing.T) {
 
 	model := scripted(says("I do not know."))
 	next := newBench(t, model, func(o *Options) { o.Store = b.store })
-	if _, err := next.Turn(t.Context(), operator, ChatRequest{Message: "Well?", Conversation: a.Conversation}, nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(next.Turn(t.Context(), operator, ChatRequest{Message: "Well?", Conversation: a.Conversation}, nil))(t)
 	sameLines(t, "shown", inLines(model.asked[0].Messages), []string{"u:Convert", "a: run_skill_script(c1)", "t:" + lostCall + " ->c1 failed", "u:Well?"})
 }
 
@@ -367,13 +326,9 @@ func TestPendingThatCannotBeRead(t *testing.T) {
 	b := newApprovalBench(t, approval.PerCall, scripted(calls("run_skill_script", scriptCall("a.py")), says("Fine.")))
 	a := b.turn(t, ChatRequest{Message: "Convert"}, nil)
 	conv, err := b.store.Get(t.Context(), ownerOf(someone), a.Conversation)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	conv.Pending = []byte(`{"what":1}`)
-	if err := b.store.Append(t.Context(), conv, nil, 200); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, b.store.Append(t.Context(), conv, nil, 200))
 	if v, err := b.Get(t.Context(), someone, a.Conversation); err != nil || len(v.Pending) != 0 {
 		t.Errorf("%+v, %v", v, err)
 	}
@@ -393,10 +348,7 @@ func TestApprovalOfALongTurn(t *testing.T) {
 	for _, keep := range []int{5, 200} {
 		model := scripted(steps...)
 		b := newApprovalBench(t, approval.PerCall, model, func(o *Options) { o.Chat.Keep, o.Chat.History, o.ToolCalls = keep, 4, 9 })
-		a, err := b.Turn(t.Context(), operator, ChatRequest{Message: "Convert"}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := musttest.Get(b.Turn(t.Context(), operator, ChatRequest{Message: "Convert"}, nil))(t)
 		on := b.approve(t, operator, a.Conversation, Decision{Approve: true}, nil)
 		same(t, "answer", on.Answer, "Converted.")
 		shown := model.asked[9].Messages

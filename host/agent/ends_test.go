@@ -13,6 +13,7 @@ import (
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
 	"openskill/host/agent/tools"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -226,9 +227,7 @@ func TestOddAnswers(t *testing.T) {
 				same(t, "the next turn", next.turn(t, ChatRequest{Message: "go on", Conversation: conversation}, nil).Answer, "On.")
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			same(t, "reason", a.StopReason, c.reason)
 			if !strings.Contains(a.Answer, c.answer) {
 				t.Errorf("the answer %q lacks %q", a.Answer, c.answer)
@@ -246,10 +245,7 @@ func TestTheModelGoesAway(t *testing.T) {
 	same(t, "events", h.kinds(), "start usage tool_start:c1 tool_end:c1 error")
 	id := h.events[0].Conversation
 	sameLines(t, "kept", b.kept(t, id), []string{"u:Go", "a: echo(c1)", `t:<tool_result>{"n":1}</tool_result> ->c1`})
-	v, err := b.Get(t.Context(), someone, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := musttest.Get(b.Get(t.Context(), someone, id))(t)
 	same(t, "rounds", v.Iterations, 2)
 	same(t, "tokens", v.TotalTokens, 15)
 }
@@ -296,9 +292,7 @@ func TestTheClientLeaves(t *testing.T) {
 				same(t, "last event", h.last().Kind, EventError)
 			}
 			list, _, err := b.List(t.Context(), someone, "", 10)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			if len(list) == 1 {
 				got := b.kept(t, list[0].ID)
 				if c.kept != nil || len(got) > 1 {
@@ -356,9 +350,7 @@ func TestPanics(t *testing.T) {
 				c.set(b, &o)
 			}
 			broken, err := New(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			h := &heard{}
 			hear := h.Hear
 			if c.hear != nil {
@@ -382,11 +374,7 @@ func TestPanics(t *testing.T) {
 
 func modelsOf(t testing.TB, p llm.Provider) *llm.Models {
 	t.Helper()
-	m, err := llm.NewModels(llm.Options{Backends: []llm.Backend{{Name: "fake", Provider: p, Model: "m1"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return musttest.Get(llm.NewModels(llm.Options{Backends: []llm.Backend{{Name: "fake", Provider: p, Model: "m1"}}}))(t)
 }
 
 // badStore does something else in its place from one of its Appends on, counted from 1.
@@ -471,9 +459,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%v, %v", list, err)
 	}
-	if err := b.Delete(t.Context(), someone, list[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, b.Delete(t.Context(), someone, list[0].ID))
 	code(t, <-ended, skill.NotFound)
 	same(t, "last event", h.last().Kind, EventError)
 }

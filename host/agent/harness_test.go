@@ -18,6 +18,7 @@ import (
 	"openskill/host/agent/llm"
 	"openskill/host/agent/tools"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -223,9 +224,7 @@ func benchOf(t testing.TB, backends []llm.Backend, changes ...func(*Options)) *b
 	b := &bench{box: newBox(), log: &logs{}}
 	log := slog.New(slog.NewJSONHandler(b.log, nil))
 	models, err := llm.NewModels(llm.Options{Backends: backends, Prices: llm.Prices{"m1": {Prompt: 100, Completion: 200}}, Pause: time.Millisecond, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	store := conversations.NewStore(storetest.SQLite(t))
 	o := Options{
 		Models: models, Tools: b.box.For, Store: store, Sessions: store, Log: log,
@@ -291,10 +290,7 @@ func (b *bench) turn(t testing.TB, r ChatRequest, hear func(Event)) *Answer {
 // calls as name(id) or the id that is answered.
 func (b *bench) kept(t testing.TB, id string) []string {
 	t.Helper()
-	list, err := b.store.Messages(t.Context(), ownerOf(someone), id, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := musttest.Get(b.store.Messages(t.Context(), ownerOf(someone), id, 1000))(t)
 	return inLines(bodies(list))
 }
 

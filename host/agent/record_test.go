@@ -11,6 +11,7 @@ import (
 	"openskill/host/agent/llm"
 	"openskill/host/agent/tools"
 	"openskill/host/dispatch/approval"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -90,10 +91,7 @@ func TestTheRecordSays(t *testing.T) {
 			}
 			same(t, "calls", asks == 2, c.made)
 			same(t, "is decided on the record", len(c.r.decided) == 1, c.isDecided)
-			v, err := b.Get(t.Context(), someone, first.Conversation)
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := musttest.Get(b.Get(t.Context(), someone, first.Conversation))(t)
 			same(t, "it still waits", len(v.Pending) == 1, c.stillWaits)
 		})
 	}
@@ -169,14 +167,8 @@ func TestTheLargestAnswerIsKept(t *testing.T) {
 	}
 	a := b.turn(t, ChatRequest{Message: "Go"}, nil)
 	same(t, "reason", a.StopReason, StopApprovalRequired)
-	conv, err := b.store.Get(t.Context(), ownerOf(someone), a.Conversation)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := b.store.Messages(t.Context(), ownerOf(someone), a.Conversation, 2000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conv := musttest.Get(b.store.Get(t.Context(), ownerOf(someone), a.Conversation))(t)
+	list := musttest.Get(b.store.Messages(t.Context(), ownerOf(someone), a.Conversation, 2000))(t)
 	body, _ := json.Marshal(list[1].Body)
 	if n := max(len(body), len(conv.Pending)); n < 3<<20 || n > conversations.MostMessage {
 		t.Errorf("the message has %d bytes, what waits %d: the largest of %d, or not the largest", len(body), len(conv.Pending), conversations.MostMessage)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/internal/ordered"
 	"openskill/internal/strictjson"
 )
@@ -96,10 +97,7 @@ func told(t testing.TB, d decision) string {
 	if d.call {
 		return "call " + d.skill + " " + d.params
 	}
-	b, err := ordered.Encode(d.result)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(ordered.Encode(d.result))(t)
 	if d.prose {
 		return "prose " + string(b)
 	}

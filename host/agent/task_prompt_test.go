@@ -13,6 +13,7 @@ import (
 	"openskill/host/agent"
 	"openskill/host/agent/llm"
 	"openskill/host/agent/tools"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -24,14 +25,9 @@ func TestPrompt(t *testing.T) {
 	got := strings.Replace(last.System, tools.Notice, "NOTICE", 1) + "\n======\n" + last.Messages[0].Text + "\n"
 	const path = "testdata/prompt.txt"
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(path, []byte(got), 0o600))
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := musttest.Get(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Error(diff)
 	}

@@ -12,6 +12,7 @@ import (
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -75,10 +76,7 @@ func TestEndsBy(t *testing.T) {
 		}()
 		synctest.Wait()
 		status := func() string {
-			s, err := h.Session(t.Context(), caller, id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := musttest.Get(h.Session(t.Context(), caller, id))(t)
 			return s.Status
 		}
 		if s := status(); s != "running" {

@@ -24,6 +24,7 @@ import (
 	"openskill/host/agent/llm"
 	"openskill/host/agent/tools"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -135,9 +136,7 @@ func newHouse(t testing.TB, s settings) *house {
 		Backends: []llm.Backend{{Name: "fake", Model: "one", Provider: provider{h, s.model}, Counter: s.count, Timeout: time.Hour}},
 		Prices:   llm.Prices{"one": s.price}, Log: quiet,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	call := s.call
 	if call == nil {
 		call = works
@@ -210,11 +209,7 @@ func (h *house) do(t testing.TB, task agent.Task) *agent.Outcome {
 	if task.Text == "" {
 		task.Text = "say hi"
 	}
-	out, err := h.Execute(t.Context(), caller, task)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return musttest.Get(h.Execute(t.Context(), caller, task))(t)
 }
 
 // result reads the result of an outcome.
@@ -250,10 +245,7 @@ func (h *house) kept(t testing.TB, out *agent.Outcome) {
 	t.Helper()
 	reader := caller
 	reader.Scopes = []string{skill.ScopeExecutions}
-	s, err := h.Session(t.Context(), reader, out.SessionID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(h.Session(t.Context(), reader, out.SessionID))(t)
 	if s.Status != string(out.Status) || s.Iterations != out.Iterations || s.Tokens != out.TotalTokens || s.DurationMS != out.TotalDuration {
 		t.Errorf("kept %+v of %+v", s, out)
 	}
@@ -281,14 +273,9 @@ func golden(t *testing.T, name string, out *agent.Outcome) {
 	got = takes.ReplaceAllString(got, "takes about N tokens") // which is for another test
 	path := filepath.Join("testdata", name+".json")
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(path, []byte(got), 0o600))
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := musttest.Get(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s: %s", path, diff)
 	}

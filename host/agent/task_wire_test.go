@@ -8,6 +8,7 @@ import (
 	"openskill/host/agent"
 	"openskill/host/agent/llm"
 	"openskill/host/agent/llm/llmtest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -25,9 +26,7 @@ func TestWires(t *testing.T) {
 		{When: llmtest.When{User: "--- round 0 ---"}, Say: "```json\n" + callEcho + "\n```", Usage: usage(200, 20)},
 		{When: llmtest.When{User: "^Task: say hi", System: `\*\*echo\*\*`}, Say: callEcho, Usage: usage(100, 10)},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	server := llmtest.NewServer(model, nil)
 	base := server.Start(t)
 	for name, open := range map[string]func() (llm.Provider, error){
@@ -40,10 +39,7 @@ func TestWires(t *testing.T) {
 		"llm-service": func() (llm.Provider, error) { return llm.Service(llm.Vendor{BaseURL: base}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := musttest.Get(open())(t)
 			h := newHouse(t, settings{model: func(ctx context.Context, _ int, r *llm.Request) (*llm.Reply, error) {
 				ask := *r
 				ask.Model = "gpt-4o"

@@ -11,6 +11,7 @@ import (
 
 	"openskill/host/agent/llm"
 	"openskill/host/agent/tools"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -63,10 +64,7 @@ func TestWithTheToolbox(t *testing.T) {
 	newOne := func(t *testing.T, p llm.Provider) (*bench, *door) {
 		t.Helper()
 		d := &door{}
-		box, err := tools.New(tools.Options{Door: d, Catalogue: d})
-		if err != nil {
-			t.Fatal(err)
-		}
+		box := musttest.Get(tools.New(tools.Options{Door: d, Catalogue: d}))(t)
 		return newBench(t, p, func(o *Options) { o.Tools = box.For }), d
 	}
 	t.Run("a wrong argument is mended", func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"openskill/host/agent/llm"
 	"openskill/host/agent/tools"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -45,10 +46,7 @@ func TestAnAnswer(t *testing.T) {
 	same(t, "tools", len(r.Tools), 4)
 	same(t, "most of the answer", r.MaxTokens, 4096)
 
-	v, err := b.Get(t.Context(), someone, a.Conversation)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := musttest.Get(b.Get(t.Context(), someone, a.Conversation))(t)
 	same(t, "title", v.Title, "Hello there")
 	same(t, "rounds", v.Iterations, 1)
 	same(t, "tokens", v.TotalTokens, 15)
@@ -113,10 +111,7 @@ func TestCallsOfTools(t *testing.T) {
 	same(t, "round of the fourth call", b.box.calls[3].Turn.Iteration, 3)
 	same(t, "iterations of the turn", a.Iterations, 2)
 	same(t, "the id of a call is another one", a.ToolCalls[0].ID, "call_3_0")
-	v, err := b.Get(t.Context(), someone, a.Conversation)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := musttest.Get(b.Get(t.Context(), someone, a.Conversation))(t)
 	same(t, "rounds of the conversation", v.Iterations, 5)
 	same(t, "tokens of the conversation", v.TotalTokens, 75)
 	for _, p := range b.box.who {
@@ -230,9 +225,7 @@ func TestConversations(t *testing.T) {
 	code(t, b.Delete(t.Context(), other, first.Conversation), skill.NotFound)
 	same(t, "questions", len(model.asked), 2)
 
-	if err := b.Delete(t.Context(), someone, first.Conversation); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, b.Delete(t.Context(), someone, first.Conversation))
 	_, err = b.Turn(t.Context(), someone, ChatRequest{Message: "x", Conversation: first.Conversation}, nil)
 	code(t, err, skill.NotFound)
 	_, err = b.Get(t.Context(), someone, first.Conversation)
@@ -269,9 +262,7 @@ func TestTwoTurnsAtOnce(t *testing.T) {
 	_, err = b.Turn(t.Context(), other, ChatRequest{Message: "x", Conversation: id}, nil)
 	code(t, err, skill.NotFound) // it is not told that somebody talks there
 	goOn <- struct{}{}
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, <-ended)
 	b.turn(t, ChatRequest{Message: "three", Conversation: id}, nil)
 
 	h := &heard{}
@@ -280,13 +271,8 @@ func TestTwoTurnsAtOnce(t *testing.T) {
 		ended <- err
 	}()
 	<-begun
-	conv, err := b.store.Get(t.Context(), ownerOf(someone), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.store.Append(t.Context(), conv, []llm.Message{{Role: llm.User, Text: "elsewhere"}}, 200); err != nil {
-		t.Fatal(err)
-	}
+	conv := musttest.Get(b.store.Get(t.Context(), ownerOf(someone), id))(t)
+	musttest.Do(t, b.store.Append(t.Context(), conv, []llm.Message{{Role: llm.User, Text: "elsewhere"}}, 200))
 	goOn <- struct{}{}
 	code(t, <-ended, skill.Conflict)
 	same(t, "the end of the stream", h.last().Kind, EventError)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -53,12 +54,8 @@ func TestRefusesHardLinksInThePlaceOfFiles(t *testing.T) {
 	write(t, root, map[string]string{"demo/SKILL.md": md("demo", "D"), "demo/a.md": "x", "secret": "hush"})
 	list := skillsOf(t, source(t, nil, root))
 	path := filepath.Join(root, "demo", "a.md")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Link(filepath.Join(root, "secret"), path); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Remove(path))
+	musttest.Do(t, os.Link(filepath.Join(root, "secret"), path))
 	if b, err := list[0].Resources()[0].Read(t.Context()); skill.CodeOf(err) != skill.ForbiddenPath {
 		t.Errorf("%q is read, %v", b, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -24,18 +25,12 @@ func write(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		if strings.HasSuffix(name, "/") {
-			if err := os.MkdirAll(path, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.MkdirAll(path, 0o700))
 			continue
 		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 }
 
@@ -67,20 +62,12 @@ func source(t testing.TB, o *FileOptions, paths ...string) *FileSource {
 		o = &FileOptions{}
 	}
 	o.Log = quiet
-	s, err := NewFolders(o, paths...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return musttest.Get(NewFolders(o, paths...))(t)
 }
 
 func skillsOf(t testing.TB, s Source) []Skill {
 	t.Helper()
-	list, err := s.Skills(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
+	return musttest.Get(s.Skills(t.Context()))(t)
 }
 
 func namesOf(list []Skill) []string {
@@ -203,10 +190,7 @@ func TestDiscovery(t *testing.T) {
 	}
 	var told []string
 	for _, p := range src.Problems() {
-		rel, err := filepath.Rel(root, p.File)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rel := musttest.Get(filepath.Rel(root, p.File))(t)
 		told = append(told, fmt.Sprintf("%s:%d", filepath.ToSlash(rel), p.Line))
 	}
 	if diff := cmp.Diff([]string{"broken/SKILL.md:1", "lower/skill.md:0", "wrong/SKILL.md:2"}, told); diff != "" {
@@ -225,10 +209,7 @@ func TestDiscovery(t *testing.T) {
 	if list := skillsOf(t, src); len(list) != 0 || len(src.Problems()) != 1 || src.Problems()[0].File != gone {
 		t.Errorf("%v %v", list, src.Problems())
 	}
-	optional, err := NewFileSource([]Root{{Path: gone, Trust: skill.Trusted, Optional: true}}, &FileOptions{Log: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	optional := musttest.Get(NewFileSource([]Root{{Path: gone, Trust: skill.Trusted, Optional: true}}, &FileOptions{Log: quiet}))(t)
 	if list := skillsOf(t, optional); len(list) != 0 || len(optional.Problems()) != 0 {
 		t.Errorf("%v %v", list, optional.Problems())
 	}
@@ -273,10 +254,7 @@ func TestLenient(t *testing.T) {
 		if got := strings.Join(namesOf(skillsOf(t, source(t, nil, dir))), ","); got != c.strict {
 			t.Errorf("%s: %q, want %q", folder, got, c.strict)
 		}
-		src, err := NewFileSource([]Root{{Path: dir, Trust: skill.Trusted, Lenient: true}}, &FileOptions{Log: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := musttest.Get(NewFileSource([]Root{{Path: dir, Trust: skill.Trusted, Lenient: true}}, &FileOptions{Log: quiet}))(t)
 		list := skillsOf(t, src)
 		if len(list) != 1 || list[0].Frontmatter().Name != c.lenient || len(src.Problems()) != c.remarks || len(list[0].Scripts()) != 1 {
 			t.Errorf("%s: %v, %q; want %s and %d remarks", folder, namesOf(list), lines(src.Problems()), c.lenient, c.remarks)
@@ -318,9 +296,7 @@ func TestRescan(t *testing.T) {
 	at := func(name string) string { return filepath.Join(root, filepath.FromSlash(name)) }
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
 	last := settled(t, src)
 	digests := map[string]bool{last[0].(*FileSkill).Digest(): true}
@@ -426,9 +402,7 @@ func TestLinks(t *testing.T) {
 	}
 	// Where a link leads is part of the digest.
 	before := s.Digest()
-	if err := os.Remove(filepath.Join(root, "demo", "dangling.md")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Remove(filepath.Join(root, "demo", "dangling.md")))
 	link("elsewhere.md", "dangling.md")
 	if after := skillsOf(t, src)[0].(*FileSkill).Digest(); after == before {
 		t.Error("the digest does not count where a link leads")
@@ -450,9 +424,7 @@ func TestLinkedSkills(t *testing.T) {
 		t.Errorf("%v %v", namesOf(list), lines(src.Problems()))
 	}
 	// The operator's own link to the root is followed.
-	if err := os.Symlink(filepath.Join(outside), filepath.Join(root, "way")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Symlink(filepath.Join(outside), filepath.Join(root, "way")))
 	if diff := cmp.Diff([]string{"linked"}, namesOf(skillsOf(t, source(t, nil, filepath.Join(root, "way"))))); diff != "" {
 		t.Error(diff)
 	}
@@ -466,9 +438,7 @@ func TestSwapped(t *testing.T) {
 	write(t, root, map[string]string{"demo/SKILL.md": md("demo", "D"), "demo/a.md": "x"})
 	r := skillsOf(t, source(t, nil, root))[0].Resources()[0]
 	path := filepath.Join(root, "demo", "a.md")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Remove(path))
 	if _, err := r.Read(t.Context()); skill.CodeOf(err) != skill.NotFound {
 		t.Errorf("gone: %v", err)
 	}
@@ -478,9 +448,7 @@ func TestSwapped(t *testing.T) {
 	if b, err := r.Read(t.Context()); skill.CodeOf(err) != skill.ForbiddenPath || b != nil {
 		t.Errorf("a link: %q, %v", b, err)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Remove(path))
 	write(t, path, map[string]string{"x": "y"})
 	if b, err := r.Read(t.Context()); skill.CodeOf(err) != skill.ForbiddenPath || b != nil {
 		t.Errorf("a folder: %q, %v", b, err)
@@ -510,9 +478,7 @@ func TestLargeResource(t *testing.T) {
 		t.Errorf("%v, %s", infoNames(resourceInfos(s)), s.(*FileSkill).Digest())
 	}
 	digest := s.(*FileSkill).Digest()
-	if err := os.Chtimes(big, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Chtimes(big, time.Unix(1, 0), time.Unix(1, 0)))
 	if s = skillsOf(t, src)[0]; s.(*FileSkill).Digest() == digest {
 		t.Error("a large file that was written again has the same digest")
 	}
@@ -558,10 +524,7 @@ func TestTooManyFiles(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	write(t, root, map[string]string{"a": "", "b/c": ""})
-	r, err := os.OpenRoot(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(os.OpenRoot(root))(t)
 	defer r.Close()
 	if _, err := list(r, root, 4); err != nil { // the folder itself is one
 		t.Error(err)

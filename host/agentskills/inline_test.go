@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -38,9 +39,7 @@ func TestTyped(t *testing.T) {
 	s := Typed(Frontmatter{Name: "unit-converter", Description: "Converts."}, "Use the table.", &members{
 		ConversionTable: "| miles | 1.60934 |", Convert: convert, Reads: func() int { reads++; return reads }, Any: func() string { return "any" }, hidden: "x",
 	})
-	if err := s.Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Err())
 	if diff := cmp.Diff([]string{"conversion-table", "reads"}, infoNames(resourceInfos(s))); diff != "" {
 		t.Error(diff)
 	}

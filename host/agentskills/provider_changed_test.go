@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -23,14 +24,9 @@ func TestChangedMeanwhile(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, map[string]string{"demo/SKILL.md": md("demo", "First."), "demo/a.md": "1"})
 	src := source(t, nil, root)
-	p, err := New(src, &Options{Log: quiet, Every: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := musttest.Get(New(src, &Options{Log: quiet, Every: time.Hour}))(t)
 	before, _, err := p.Load(t.Context(), skill.Local(), "demo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	settled(t, src)
 	write(t, root, map[string]string{"demo/SKILL.md": md("demo", "Second."), "demo/b.md": "2"})
 	after, content, err := p.Load(t.Context(), skill.Local(), "demo")
@@ -44,9 +40,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	if _, _, err := p.Load(t.Context(), skill.Local(), "demo"); skill.CodeOf(err) != skill.NotFound || !strings.Contains(err.Error(), "SKILL.md:1") || strings.Contains(err.Error(), root) {
 		t.Errorf("%v", err)
 	}
-	if err := os.RemoveAll(filepath.Join(root, "demo")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.RemoveAll(filepath.Join(root, "demo")))
 	if _, _, err := p.Load(t.Context(), skill.Local(), "demo"); skill.CodeOf(err) != skill.NotFound || strings.Contains(err.Error(), root) {
 		t.Errorf("%v", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 )
 
 var update = flag.Bool("update", false, "write testdata/public anew")
@@ -44,14 +45,8 @@ func TestLoadsPublicSkills(t *testing.T) {
 			if len(list) != folders {
 				t.Errorf("%d folders with a SKILL.md are found, want %d", len(list), folders)
 			}
-			source, err := NewFolders(&FileOptions{Log: slog.New(slog.DiscardHandler)}, dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			loaded, err := source.Skills(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			source := musttest.Get(NewFolders(&FileOptions{Log: slog.New(slog.DiscardHandler)}, dir))(t)
+			loaded := musttest.Get(source.Skills(t.Context()))(t)
 			got := account(dir, len(list), loaded, source.Problems())
 			for line := range strings.Lines(got) {
 				if what, ok := strings.CutPrefix(line, "not loaded: "); ok && !strings.Contains(what, "three hyphens") && !strings.Contains(what, "description") {
@@ -60,14 +55,9 @@ func TestLoadsPublicSkills(t *testing.T) {
 			}
 			golden := filepath.Join("testdata", "public", name+".txt")
 			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.WriteFile(golden, []byte(got), 0o600))
 			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := musttest.Get(os.ReadFile(golden))(t)
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -35,10 +36,7 @@ func TestREQ001RootsAreScanned(t *testing.T) {
 	t.Parallel()
 	one, two := withPDF(t), t.TempDir()
 	write(t, two, map[string]string{"other/SKILL.md": md("other", "D")})
-	p, err := NewBuilder().UseFileSkills([]string{one, two}, nil).UseLogger(quiet).Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := musttest.Get(NewBuilder().UseFileSkills([]string{one, two}, nil).UseLogger(quiet).Build())(t)
 	list, err := p.List(t.Context(), skill.Local())
 	if err != nil || len(list) != 2 || list[0].Name != "other" || list[1].Name != "pdf-processing" {
 		t.Errorf("%+v, %v", list, err)
@@ -69,10 +67,7 @@ func TestREQ004WrongOnesAreSkipped(t *testing.T) {
 		"no-yaml/SKILL.md": "---\n{\n---\n", "no-file/README.md": "x",
 	})
 	var log strings.Builder
-	p, err := NewBuilder().UseFileSkill(root, nil).UseLogger(slog.New(slog.NewTextHandler(&log, nil))).Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := musttest.Get(NewBuilder().UseFileSkill(root, nil).UseLogger(slog.New(slog.NewTextHandler(&log, nil))).Build())(t)
 	list, err := p.List(t.Context(), skill.Local())
 	if err != nil || len(list) != 1 || list[0].Name != "pdf-processing" {
 		t.Errorf("%+v, %v", list, err)
@@ -89,10 +84,7 @@ func TestREQ004WrongOnesAreSkipped(t *testing.T) {
 
 func toolNamed(t *testing.T, p *Provider, name string) skill.Tool {
 	t.Helper()
-	list, err := p.Tools(t.Context(), skill.Local())
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := musttest.Get(p.Tools(t.Context(), skill.Local()))(t)
 	for _, tool := range list {
 		if tool.Name == name {
 			return tool
@@ -177,10 +169,7 @@ func TestREQ010OnlyScriptsOfTheSkill(t *testing.T) {
 		filepath.Join(root, "secret.py"): skill.ForbiddenPath, "../other/scripts/other.py": skill.ForbiddenPath,
 		"other.py": skill.NotFound, "missing.py": skill.NotFound, "SKILL.md": skill.NotFound, "": skill.InvalidArgument,
 	} {
-		args, err := json.Marshal(map[string]string{"skill_name": "pdf-processing", "script_file": name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		args := musttest.Get(json.Marshal(map[string]string{"skill_name": "pdf-processing", "script_file": name}))(t)
 		if r := call(t, p, "run_skill_script", string(args)); r.Success || r.Error.Code != code {
 			t.Errorf("%s: %+v, want %s", name, r.Error, code)
 		}
@@ -208,15 +197,9 @@ func TestREQ016APartOfItsOwn(t *testing.T) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := musttest.Get(parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly))(t)
 		for _, i := range f.Imports {
-			path, err := strconv.Unquote(i.Path.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			path := musttest.Get(strconv.Unquote(i.Path.Value))(t)
 			if strings.HasPrefix(path, "openskill/") {
 				got[path] = true
 			}

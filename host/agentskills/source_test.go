@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -171,14 +172,9 @@ func TestDisableCaching(t *testing.T) {
 	t.Parallel()
 	for disabled, want := range map[bool]int32{false: 1, true: 3} {
 		src := &counted{list: []Skill{inline("a", "D")}}
-		p, err := New(src, &Options{DisableCaching: disabled, Every: time.Hour, Log: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := musttest.Get(New(src, &Options{DisableCaching: disabled, Every: time.Hour, Log: quiet}))(t)
 		for range 3 {
-			if _, err := p.List(t.Context(), skill.Local()); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(p.List(t.Context(), skill.Local()))(t)
 		}
 		if n := src.asked.Load(); n != want {
 			t.Errorf("disabled %v: asked %d times, want %d", disabled, n, want)
@@ -219,13 +215,8 @@ func TestBuilder(t *testing.T) {
 		UseLogger(slog.New(slog.NewTextHandler(&log, nil))).
 		UseOptions(func(o *Options) { o.DisableCaching = true }).
 		Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := p.List(t.Context(), skill.Local())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
+	list := musttest.Get(p.List(t.Context(), skill.Local()))(t)
 	names := []string{}
 	for _, s := range list {
 		names = append(names, s.Name)

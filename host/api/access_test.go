@@ -15,16 +15,14 @@ import (
 	"openskill/host/agent"
 	"openskill/host/api"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
 // TestTheTableIsTheContract: openapi.yaml has every row of the table and no
 // other operation, each with the same scopes.
 func TestTheTableIsTheContract(t *testing.T) {
-	doc, err := contract()
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := musttest.Get(contract())(t)
 	said := doc.operations()
 	for _, r := range api.Routes() {
 		name := r.Method + " " + r.Path
@@ -185,20 +183,13 @@ func TestWhoIsLetIn(t *testing.T) {
 		}
 		row(r.Method+" "+r.Path, cells)
 	}
-	if err := tw.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, tw.Flush())
 	const file = "testdata/access.txt"
 	if *update {
-		if err := os.WriteFile(file, table.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(file, table.Bytes(), 0o644))
 		return
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := musttest.Get(os.ReadFile(file))(t)
 	if diff := cmp.Diff(string(want), table.String()); diff != "" {
 		t.Errorf("run with -update after checking:\n%s", diff)
 	}

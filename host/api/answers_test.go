@@ -12,6 +12,7 @@ import (
 	"openskill/host/api"
 	"openskill/host/api/apitest"
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -27,9 +28,7 @@ func (s *unread) ask(t *testing.T, request string) (status int) {
 	s.open = append(s.open, c)
 	c.send(t, request)
 	resp, err := http.ReadResponse(c.br, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return resp.StatusCode
 }
 
@@ -51,9 +50,7 @@ func (w *world) keep(t *testing.T, caller, name string, data []byte) (id string)
 		t.Fatalf("%d %s", resp.StatusCode, body)
 	}
 	k := records.Kept{Tenant: w.keys[caller].Tenant, ExecutionID: r.Meta.ExecutionID, Items: []records.Item{{Name: name, Data: data}}, At: worldTime, Until: worldTime.Add(time.Hour)}
-	if err := w.results.Put(t.Context(), &k, records.Room{Bytes: 1 << 40, Items: 10}); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, w.results.Put(t.Context(), &k, records.Room{Bytes: 1 << 40, Items: 10}))
 	return r.Meta.ExecutionID
 }
 
@@ -160,10 +157,7 @@ func TestAnswersFromWithinCountUntilTheyAreClosed(t *testing.T) {
 	w := newWorld(t)
 	w.keys["one"] = tenant("one", all()...)
 	id := w.keep(t, "one", "big.bin", make([]byte, 1<<20))
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "/executions/"+id+"/artifacts/big.bin", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), "GET", "/executions/"+id+"/artifacts/big.bin", nil))(t)
 	resp, err := w.Do(t.Context(), w.keys["one"], req)
 	if err != nil || resp.StatusCode != 200 {
 		t.Fatalf("%v, %v", resp, err)

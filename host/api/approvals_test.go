@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
@@ -19,10 +20,7 @@ import (
 // approvals starts an edge with a store of approvals, and asks for one.
 func approvals(t *testing.T, change func(*api.Options)) (s *server, store *approval.Store, id string) {
 	t.Helper()
-	store, err := approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store = musttest.Get(approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	s = start(t, func(o *api.Options) {
 		o.Approvals = store

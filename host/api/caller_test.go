@@ -15,6 +15,7 @@ import (
 	"openskill/host/api/apitest"
 	"openskill/host/identity"
 	"openskill/host/mcp"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -241,25 +242,18 @@ func TestMCPSessionsBelongToTheirCallers(t *testing.T) {
 		Door: apitest.NewDoor(), Catalogue: apitest.NewCatalogue(), KeepAlive: 20 * time.Millisecond,
 		Principal: func(r *http.Request) (skill.Principal, error) { return api.PrincipalOf(r.Context()), nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	s := start(t, func(o *api.Options) { o.MCP, o.Authenticate = m, keys.Authenticate })
 	t.Cleanup(func() { _ = m.Close() })
 	do := func(method, key, session, body string) *http.Response {
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Addr+"/mcp", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := musttest.Get(http.NewRequestWithContext(t.Context(), method, "http://"+s.Addr+"/mcp", strings.NewReader(body)))(t)
 		req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "X-Api-Key": {key}, "Mcp-Session-Id": {session}}
 		if session == "" {
 			req.Header.Del("Mcp-Session-Id")
 		}
 		tr := &http.Transport{DisableKeepAlives: true}
 		resp, err := tr.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()
 		return resp

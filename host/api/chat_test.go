@@ -14,6 +14,7 @@ import (
 	"openskill/host/agent"
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -218,9 +219,7 @@ func TestHostileRequestsToTheAgent(t *testing.T) {
 	for path, status := range map[string]int{"/agent/chat": 400, "/api/agent/execute": 422} {
 		c := s.dial(t)
 		c.send(t, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"+`{"message":"x"}`)
-		if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, c.Conn.(*net.TCPConn).CloseWrite())
 		if resp, body := c.answer(t, "POST", path); resp.StatusCode != status {
 			t.Errorf("cut off: %d %s", resp.StatusCode, body)
 		}
@@ -309,9 +308,7 @@ func TestPagesOfConversations(t *testing.T) {
 			Data []agent.Summary
 			Next *string
 		}
-		if err := json.Unmarshal(body, &page); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, json.Unmarshal(body, &page))
 		for _, c := range page.Data {
 			if !want[c.ID] {
 				t.Errorf("%s twice, or another's", c.ID)

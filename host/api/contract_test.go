@@ -27,6 +27,7 @@ import (
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -123,10 +124,7 @@ func (d *document) validate(place string, body []byte) error {
 // response promises. It reads the body, puts it back and returns it.
 func checkResponse(t testing.TB, method, path string, resp *http.Response) []byte {
 	t.Helper()
-	doc, err := contract()
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := musttest.Get(contract())(t)
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, path, err)
@@ -275,9 +273,7 @@ func start(t testing.TB, change func(*api.Options)) *server {
 		t.Fatal(err)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	s.Addr = ln.Addr().String()
 	go func() { s.served <- s.Serve(ln) }()
 	t.Cleanup(func() {
@@ -305,10 +301,7 @@ func (s *server) do(t testing.TB, method, path, body string, header ...string) (
 	if body != "" {
 		r = strings.NewReader(body)
 	}
-	req, err := http.NewRequestWithContext(context.Background(), method, "http://"+s.Addr+path, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(context.Background(), method, "http://"+s.Addr+path, r))(t)
 	for i := 0; i+1 < len(header); i += 2 {
 		if header[i] == "Host" {
 			req.Host = header[i+1]
@@ -320,9 +313,7 @@ func (s *server) do(t testing.TB, method, path, body string, header ...string) (
 	resp, err := (&http.Client{Transport: tr, Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return resp, checkResponse(t, method, path, resp)
 }
 
@@ -334,22 +325,15 @@ type raw struct {
 
 func (s *server) dial(t testing.TB) *raw {
 	t.Helper()
-	c, err := net.Dial("tcp", s.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := musttest.Get(net.Dial("tcp", s.Addr))(t)
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, c.SetDeadline(time.Now().Add(20*time.Second)))
 	return &raw{c, bufio.NewReader(c)}
 }
 
 func (c *raw) send(t testing.TB, text string) {
 	t.Helper()
-	if _, err := io.WriteString(c, text); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(io.WriteString(c, text))(t)
 }
 
 // answer reads one response, checked as the one to method and path.
@@ -383,9 +367,7 @@ func post(id, body string) string {
 // TestTheContractItself checks the document and that its JSON is up to date.
 func TestTheContractItself(t *testing.T) {
 	doc, err := contract()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if doc.whole["openapi"] != "3.1.0" {
 		t.Errorf("version %q", doc.whole["openapi"])
 	}
@@ -400,19 +382,13 @@ func TestTheContractItself(t *testing.T) {
 		t.Errorf("RequestLimits has %d limits, there are %d", len(limits), len(fields))
 	}
 	text, err := os.ReadFile("openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	var want, got any
-	if err := yaml.Unmarshal(text, &want); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, yaml.Unmarshal(text, &want))
 	if text, err = json.Marshal(want); err == nil { // as JSON has numbers
 		err = json.Unmarshal(text, &want)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if text, err = os.ReadFile("openapi.json"); err == nil {
 		err = json.Unmarshal(text, &got)
 	}

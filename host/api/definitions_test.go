@@ -13,6 +13,7 @@ import (
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -77,15 +78,10 @@ func TestDefinitionOnTheWire(t *testing.T) {
 		"large chunks": {"Transfer-Encoding: chunked\r\n\r\n80000\r\n" + strings.Repeat("x", 0x80000) + "\r\n0\r\n\r\n", "HTTP/1.1 413", false},
 		"cut off":      {"Content-Length: 100\r\n\r\n{", "HTTP/1.1 400", false},
 	} {
-		conn, err := net.Dial("tcp", s.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := musttest.Get(net.Dial("tcp", s.Addr))(t)
 		defer conn.Close()
 		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-		if _, err := fmt.Fprintf(conn, "POST /skills HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s", s.Addr, c.rest); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(fmt.Fprintf(conn, "POST /skills HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s", s.Addr, c.rest))(t)
 		if c.then {
 			_, _ = fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", s.Addr)
 		} else {

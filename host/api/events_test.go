@@ -11,6 +11,7 @@ import (
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -56,9 +57,7 @@ type eventReader struct {
 func (c *raw) listen(t testing.TB) (*http.Response, *eventReader) {
 	t.Helper()
 	resp, err := http.ReadResponse(c.br, &http.Request{Method: "POST"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	h := resp.Header
 	if resp.StatusCode != 200 || h.Get("Content-Type") != "text/event-stream" || h.Get("Cache-Control") != "no-store" || h.Get("X-Accel-Buffering") != "no" ||
 		h.Get("X-Content-Type-Options") != "nosniff" || h.Get("X-Frame-Options") != "DENY" || !skill.ValidTraceID(h.Get("X-Trace-Id")) {
@@ -105,10 +104,7 @@ func (r *eventReader) next() (h happening, ok bool) {
 // check holds an event against openapi.yaml, and its place against the order.
 func (r *eventReader) check(id string, h happening) {
 	r.t.Helper()
-	doc, err := contract()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	doc := musttest.Get(contract())(r.t)
 	r.last++
 	if id != strconv.Itoa(r.last) || (h.Kind == "start") != (r.last == 1) && h.Kind != "done" || r.ended {
 		r.t.Errorf("event %s, number %d, is %s", id, r.last, h.Kind)

@@ -15,6 +15,7 @@ import (
 	"openskill/host/agent/conversations"
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -182,9 +183,7 @@ func TestSessionsOfTasks(t *testing.T) {
 		if resp.StatusCode != status {
 			t.Fatalf("%s by %s: %d %s", id, key, resp.StatusCode, body)
 		}
-		if err := json.Unmarshal(body, &struct{ Data any }{&out}); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, json.Unmarshal(body, &struct{ Data any }{&out}))
 		return out
 	}
 	if got := ask("ann", run, 200); got.Status != "completed" || got.Tokens != 0 || len(got.Iterations) != 1 {

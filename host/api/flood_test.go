@@ -14,6 +14,7 @@ import (
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -177,9 +178,7 @@ func TestRefusesByTheHead(t *testing.T) {
 			}
 			c.send(t, head+"\r\n"+tc.begun)
 			resp, err := http.ReadResponse(c.br, &http.Request{Method: tc.method})
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			if resp.StatusCode != tc.status || !resp.Close {
 				t.Errorf("%d, close %v", resp.StatusCode, resp.Close)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"openskill/host/agent/conversations"
+	"openskill/internal/musttest"
 )
 
 var update = flag.Bool("update", false, "write the golden conversations anew")
@@ -50,10 +51,7 @@ func playAll(t *testing.T, pattern string, start func(*testing.T) *server) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			old, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			old := musttest.Get(txtar.ParseFile(file))(t)
 			s := start(t)
 			played := &txtar.Archive{Comment: old.Comment}
 			var c *raw
@@ -76,9 +74,7 @@ func playAll(t *testing.T, pattern string, start func(*testing.T) *server) {
 			}
 			got := txtar.Format(played)
 			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.WriteFile(file, got, 0o644))
 				return
 			}
 			if diff := cmp.Diff(string(txtar.Format(old)), string(got)); diff != "" {

@@ -16,6 +16,7 @@ import (
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -23,12 +24,8 @@ import (
 func TestCompressedBodiesAreNotUnpacked(t *testing.T) {
 	var member bytes.Buffer
 	zw := gzip.NewWriter(&member)
-	if _, err := io.CopyN(zw, zeros{}, 8<<20); err != nil {
-		t.Fatal(err)
-	}
-	if err := zw.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(io.CopyN(zw, zeros{}, 8<<20))(t)
+	musttest.Do(t, zw.Close())
 	bomb := bytes.NewBuffer(bytes.Repeat(member.Bytes(), 64)) // 512 MiB when unpacked
 	s := start(t, nil)
 	var before, after runtime.MemStats
@@ -242,9 +239,7 @@ func TestSlowReadersMakeRoom(t *testing.T) {
 				defer c.Close()
 				c.send(t, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
 				resp, err := http.ReadResponse(c.br, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, err)
 				status = resp.StatusCode
 				return status == http.StatusOK
 			})
@@ -464,9 +459,7 @@ func TestExpectContinue(t *testing.T) {
 	if err != nil || !strings.HasPrefix(line, "HTTP/1.1 100 ") {
 		t.Fatalf("interim answer %q, %v", line, err)
 	}
-	if _, err := c.br.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(c.br.ReadString('\n'))(t)
 	c.send(t, `{"input":{"text":"x"}}`)
 	if resp, body := c.answer(t, "POST", "/skills/echo:invoke"); resp.StatusCode != 200 {
 		t.Errorf("%d %s", resp.StatusCode, body)

@@ -12,16 +12,14 @@ import (
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
 // inside asks as a part of the process does.
 func inside(t *testing.T, s *server, p skill.Principal, method, path, body string, header ...string) (*http.Response, string) {
 	t.Helper()
-	req, err := http.NewRequest(method, path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequest(method, path, nil))(t)
 	if body != "" {
 		req.Body = io.NopCloser(strings.NewReader(body)) // of unknown length
 	}
@@ -29,14 +27,9 @@ func inside(t *testing.T, s *server, p skill.Principal, method, path, body strin
 		req.Header.Add(header[i], header[i+1])
 	}
 	resp, err := s.Do(t.Context(), p, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer resp.Body.Close()
-	got, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := musttest.Get(io.ReadAll(resp.Body))(t)
 	return resp, string(got)
 }
 
@@ -88,15 +81,10 @@ func TestInsideEndsWithItsCaller(t *testing.T) {
 		ended <- context.Cause(r.Context())
 	}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequest("GET", "/mcp", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequest("GET", "/mcp", nil))(t)
 	req.Header.Set("Host", "localhost")
 	resp, err := s.Do(ctx, skill.Local(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	<-begun
 	line, err := bufio.NewReader(resp.Body).ReadString('\n')
 	if err != nil || line != "data: 1\n" {

@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/dispatch"
 	"openskill/host/internal/gate"
+	"openskill/internal/musttest"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
@@ -288,9 +289,7 @@ func TestInputIsParsedOnce(t *testing.T) {
 		"long":  {`{"input":{"a":"` + strings.Repeat("x", dispatch.HeavyInput) + `"}}`, false},
 	} {
 		var r skill.Request
-		if err := decodeInvoke([]byte(tc.body), &r); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, decodeInvoke([]byte(tc.body), &r))
 		want, err := strictjson.Decode(r.Input, dispatch.MaxInputDepth, nil)
 		if err != nil || (r.Value != nil) != tc.parsed || tc.parsed && !reflect.DeepEqual(r.Value, want) {
 			t.Errorf("%s: %v %v, want %v", name, err, r.Value, want)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -17,10 +18,7 @@ import (
 // were allocated for it.
 func (w *world) ask(t *testing.T, key, path string) (allocated uint64, body []byte) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), "GET", path, nil))(t)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	resp, err := w.Do(t.Context(), w.keys[key], req)
@@ -30,9 +28,7 @@ func (w *world) ask(t *testing.T, key, path string) (allocated uint64, body []by
 	}
 	defer resp.Body.Close()
 	var b bytes.Buffer
-	if _, err := b.ReadFrom(resp.Body); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(b.ReadFrom(resp.Body))(t)
 	return after.TotalAlloc - before.TotalAlloc, b.Bytes()
 }
 
@@ -65,9 +61,7 @@ func TestLongDataIsNotWrittenAnew(t *testing.T) {
 	}
 	_, body = w.as(t, "one", "POST", "/skills/echo:invoke", `{"input":{"text":"x"}}`, "Prefer", "respond-async")
 	var accepted struct{ ID string }
-	if err := json.Unmarshal(body, &accepted); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, json.Unmarshal(body, &accepted))
 	within(t, "the end of the call", func() bool {
 		_, body = w.as(t, "one", "GET", "/executions/"+accepted.ID, "")
 		return bytes.Contains(body, []byte(`"result":`))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 
 	"openskill/host/agent"
 	"openskill/host/api"
@@ -62,9 +63,7 @@ func newRevocable(t *testing.T) *revocable {
 		Records: recorded, Results: records.NewResults(db),
 		Replay: func(ctx context.Context, _ skill.Principal, _ string) (any, error) { return nil, r.work(ctx) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	agents := apitest.NewAgentSkills()
 	agents.AddScript("unit-converter", "waits.py", func(ctx context.Context, _ skill.ScriptRequest) (string, error) { return "", r.run(ctx) })

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"openskill/host/api"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -71,9 +72,7 @@ func TestTheRunEndsWhenTheClientLeaves(t *testing.T) {
 			c.send(t, post("held", `{"input":{}}`))
 			wait(t, "the run", h.begun)
 			at := time.Now()
-			if err := leave(c.Conn.(*net.TCPConn)); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, leave(c.Conn.(*net.TCPConn)))
 			if err := wait(t, "the run's end", h.ended); err == nil || err.Error() != "the client closed its connection" {
 				t.Errorf("the run ended with %v", err)
 			}
@@ -158,13 +157,8 @@ func TestShutdownEndsCallsAfterTheGrace(t *testing.T) {
 
 func TestServeAfterShutdown(t *testing.T) {
 	s := start(t, nil)
-	if err := s.Shutdown(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Shutdown(context.Background()))
+	ln := musttest.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	if err := s.Serve(ln); err != nil {
 		t.Errorf("Serve = %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"openskill/host/api"
+	"openskill/internal/musttest"
 )
 
 // Most clients send all of a body before they look at the answer.
@@ -60,9 +61,7 @@ func TestRefusedBodiesAreReadOn(t *testing.T) {
 			}
 			if curl, err := exec.LookPath("curl"); err == nil {
 				file := filepath.Join(t.TempDir(), "body")
-				if err := os.WriteFile(file, []byte(body), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.WriteFile(file, []byte(body), 0o600))
 				out, err := exec.CommandContext(t.Context(), curl, "-sS", "--max-time", "60", "-H", "Expect:", "-H", "Content-Type: "+c.kind, "--data-binary", "@"+file, "-w", " %{http_code}", url).CombinedOutput()
 				if err != nil || !bytes.HasPrefix(out, []byte("{")) || !bytes.HasSuffix(out, []byte(fmt.Sprint(" ", c.status))) {
 					t.Errorf("curl: %v, %.500s", err, out)

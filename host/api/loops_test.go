@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"openskill/host/agent/conversations"
+	"openskill/internal/musttest"
 
 	"openskill/host/agent"
 	"openskill/host/agent/llm"
@@ -50,14 +51,8 @@ func looping(t *testing.T, m model) *world {
 	t.Helper()
 	w := newWorld(t)
 	log := slog.New(slog.DiscardHandler)
-	models, err := llm.NewModels(llm.Options{Backends: []llm.Backend{{Name: "test", Provider: m, Model: "m-1", Free: true}}, Pause: time.Millisecond, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	box, err := tools.New(tools.Options{Door: w.door, Catalogue: worldCatalogue{apitest.NewCatalogue()}, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := musttest.Get(llm.NewModels(llm.Options{Backends: []llm.Backend{{Name: "test", Provider: m, Model: "m-1", Free: true}}, Pause: time.Millisecond, Log: log}))(t)
+	box := musttest.Get(tools.New(tools.Options{Door: w.door, Catalogue: worldCatalogue{apitest.NewCatalogue()}, Log: log}))(t)
 	kept := conversations.NewStore(storetest.SQLite(t))
 	works, err := agent.New(agent.Options{
 		Models: models, Tools: box.For, Store: kept, Sessions: kept, Log: log, Concurrent: 1024, ToolCalls: 4, Cost: 1 << 40, Fuel: 1 << 40, Days: 1,
@@ -67,9 +62,7 @@ func looping(t *testing.T, m model) *world {
 			History: 5, ShortHistory: 3,
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	inner := w.Door
 	w.server = start(t, func(o *api.Options) {
 		o.Door, o.Executions, o.Authenticate, o.Chat, o.React = w.door, w.manager, w.keys.Authenticate, works, works
@@ -275,9 +268,7 @@ func TestLeavingTheHostsAgent(t *testing.T) {
 		var start struct {
 			ID string `json:"conversation_id"`
 		}
-		if err := json.Unmarshal([]byte(events.until("start").Data), &start); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, json.Unmarshal([]byte(events.until("start").Data), &start))
 		wait(t, message, begun)
 		_ = c.Close()
 		if err := wait(t, "the end of "+message, ended); err == nil || err.Error() != "the client closed its connection" {

@@ -16,6 +16,7 @@ import (
 	"openskill/host/api"
 	"openskill/host/api/apitest"
 	"openskill/host/mcp"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -27,9 +28,7 @@ func mcpServer(t *testing.T) *server {
 		Door: door, Catalogue: apitest.NewCatalogue(), KeepAlive: 20 * time.Millisecond, ProgressEvery: 10 * time.Millisecond,
 		Principal: func(r *http.Request) (skill.Principal, error) { return api.PrincipalOf(r.Context()), nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	s := start(t, func(o *api.Options) { o.MCP = m })
 	s.Door = door
 	t.Cleanup(func() { _ = m.Close() })
@@ -50,10 +49,7 @@ func TestMCPMounted(t *testing.T) {
 			}
 		},
 	})
-	session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: "http://" + s.Addr + "/mcp", HTTPClient: &http.Client{Transport: tr}, MaxRetries: -1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := musttest.Get(client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: "http://" + s.Addr + "/mcp", HTTPClient: &http.Client{Transport: tr}, MaxRetries: -1}, nil))(t)
 	t.Cleanup(func() { _ = session.Close() })
 
 	list, err := session.ListTools(t.Context(), nil)

@@ -18,6 +18,7 @@ import (
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -110,14 +111,9 @@ func TestTheEdgeTellsOfRequests(t *testing.T) {
 		"a wrong input":   {invoke + "Content-Length: 2\r\n\r\n{}", []string{`POST ` + route + ` 400`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := net.Dial("tcp", s.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := musttest.Get(net.Dial("tcp", s.Addr))(t)
 			defer conn.Close()
-			if _, err := io.WriteString(conn, c.raw); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(io.WriteString(conn, c.raw))(t)
 			if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
 				t.Fatal(err)
 			} else {
@@ -141,10 +137,7 @@ func TestConnectionsThatAreTurnedAway(t *testing.T) {
 	w := &told{}
 	s := start(t, func(o *api.Options) { o.Watch, o.MaxConns = w, 1 })
 	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", s.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := musttest.Get(net.Dial("tcp", s.Addr))(t)
 		t.Cleanup(func() { _ = conn.Close() })
 		return conn
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"openskill/host/api"
+	"openskill/internal/musttest"
 )
 
 // mount starts an edge whose /mcp is f.
@@ -144,9 +145,7 @@ func (s *server) stream(t *testing.T, method string) (*raw, *bufio.Reader) {
 	c := s.dial(t)
 	c.send(t, method+" /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
 	resp, err := http.ReadResponse(c.br, &http.Request{Method: method})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" || len(resp.TransferEncoding) == 0 || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Fatalf("%d %v %v", resp.StatusCode, resp.Header, resp.TransferEncoding)
 	}
@@ -271,9 +270,7 @@ func TestMountedPanics(t *testing.T) {
 		c.send(t, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
 		if after == "a stream" {
 			resp, err := http.ReadResponse(c.br, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			if b, err := io.ReadAll(resp.Body); err == nil || strings.Contains(string(b), "secret") {
 				t.Errorf("a broken stream ends as if it were whole: %q", b)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -146,9 +147,7 @@ func TestDocsAreNotCopied(t *testing.T) {
 	get := func(header string) (size int64) {
 		c.send(t, "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n"+header+"\r\n")
 		resp, err := http.ReadResponse(c.br, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		if size, err = io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != 200 {
 			t.Fatalf("%d %v", resp.StatusCode, err)
 		}
@@ -172,10 +171,7 @@ func TestDocsAreNotCopied(t *testing.T) {
 }
 
 func TestOpenAPIDocument(t *testing.T) {
-	want, err := os.ReadFile("openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := musttest.Get(os.ReadFile("openapi.json"))(t)
 	if _, got := start(t, nil).do(t, "GET", "/openapi.json", ""); !bytes.Equal(got, want) {
 		t.Errorf("the document that is served differs from the file: %.200s", got)
 	}
@@ -183,15 +179,9 @@ func TestOpenAPIDocument(t *testing.T) {
 
 // A host that is out of descriptors must not stop for good.
 func TestAcceptWaitsOutShortages(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	inner := musttest.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s := &server{Addr: inner.Addr().String()}
-	server, err := api.New(api.Options{Door: apitest.NewDoor(), Catalogue: apitest.NewCatalogue()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := musttest.Get(api.New(api.Options{Door: apitest.NewDoor(), Catalogue: apitest.NewCatalogue()}))(t)
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(&failing{Listener: inner, errs: []error{syscall.EMFILE, syscall.ENFILE, syscall.ECONNABORTED}})

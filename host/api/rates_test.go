@@ -11,6 +11,7 @@ import (
 	"openskill/host/api"
 	"openskill/host/api/apitest"
 	"openskill/host/mcp"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -28,9 +29,7 @@ func paced(t *testing.T, perMinute int, change ...func(*api.Options)) (*server, 
 		Door: door, Catalogue: apitest.NewCatalogue(), Rate: rates.Request,
 		Principal: func(r *http.Request) (skill.Principal, error) { return api.PrincipalOf(r.Context()), nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	t.Cleanup(func() { _ = m.Close() })
 	s := start(t, func(o *api.Options) {
 		for _, c := range change {
@@ -134,17 +133,12 @@ func TestCallsThatDoNotRunCount(t *testing.T) {
 	var got []int
 	for i, tool := range []string{"echo", "nosuch", "No such", "load_skill", "nosuch"} {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, i, tool)
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Addr+"/mcp", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Addr+"/mcp", strings.NewReader(body)))(t)
 		for name, v := range map[string]string{"X-API-Key": "a", "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool} {
 			req.Header.Set(name, v)
 		}
 		resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		_ = resp.Body.Close()
 		got = append(got, resp.StatusCode)
 	}
@@ -163,9 +157,7 @@ func TestRatesRememberWhoUsedThemUp(t *testing.T) {
 	}
 	used := from(0)
 	for range 60 {
-		if err := rates.Request(used, 1); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, rates.Request(used, 1))
 	}
 	refused := 0
 	for i := range 80_000 {
@@ -181,9 +173,7 @@ func TestRatesRememberWhoUsedThemUp(t *testing.T) {
 	}
 	now = now.Add(2 * time.Second)
 	for i := range 1000 {
-		if err := rates.Request(from(100_000+i), 1); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, rates.Request(from(100_000+i), 1))
 	}
 	if rates.Request(used, 2) != nil || rates.Request(used, 0) == nil {
 		t.Error("after two seconds there are two requests")

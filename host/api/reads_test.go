@@ -11,6 +11,7 @@ import (
 	"openskill/host/api"
 	"openskill/host/api/apitest"
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -74,9 +75,7 @@ func TestReadsAreFair(t *testing.T) {
 		count := map[int]int{}
 		for _, c := range all {
 			resp, err := http.ReadResponse(c.br, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			count[resp.StatusCode]++
 			_ = c.Close()
 		}

@@ -18,6 +18,7 @@ import (
 	"openskill/host/agent"
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -314,9 +315,7 @@ func TestATurnEndsWhenItsClientLeaves(t *testing.T) {
 				c := s.dial(t)
 				c.send(t, talk(body))
 				wait(t, "the turn", begun)
-				if err := leave(c.Conn.(*net.TCPConn)); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, leave(c.Conn.(*net.TCPConn)))
 				if err := wait(t, "the turn's end", ended); err == nil || err.Error() != "the client closed its connection" {
 					t.Errorf("the turn ended with %v", err)
 				}
@@ -347,9 +346,7 @@ func TestASlowReaderOfATurn(t *testing.T) {
 				return ctx.Err()
 			}, func(o *api.Options) { o.WriteTimeout = 300 * time.Millisecond })
 			c := s.dial(t)
-			if err := c.Conn.(*net.TCPConn).SetReadBuffer(tc.buffer); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, c.Conn.(*net.TCPConn).SetReadBuffer(tc.buffer))
 			c.send(t, talk(aStream))
 			stop := make(chan struct{})
 			var reader sync.WaitGroup

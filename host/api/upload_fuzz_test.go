@@ -13,6 +13,7 @@ import (
 
 	"openskill/host/admission"
 	"openskill/host/identity"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -67,10 +68,7 @@ func FuzzParts(f *testing.F) {
 		f.Add([]byte(s), "multipart/form-data; boundary=b", int64(limit))
 	}
 	f.Add([]byte("--\"\r\n"), `multipart/form-data; boundary="\""`, int64(8))
-	server, err := New(Options{Door: noDoor{}, Catalogue: noCatalogue{}, Authenticate: local, UploadLimit: limit})
-	if err != nil {
-		f.Fatal(err)
-	}
+	server := musttest.Get(New(Options{Door: noDoor{}, Catalogue: noCatalogue{}, Authenticate: local, UploadLimit: limit}))(f)
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, body []byte, contentType string, pieces int64) {
 		var head fasthttp.RequestHeader
@@ -100,10 +98,7 @@ func FuzzParts(f *testing.F) {
 		}
 		all := int64(len(parts.Manifest))
 		for _, file := range up.files {
-			b, err := io.ReadAll(file) // from its beginning
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := musttest.Get(io.ReadAll(file))(t) // from its beginning
 			all += int64(len(b))
 			if len(b) > limit || !bytes.Contains(body, b) {
 				t.Fatalf("%d bytes: %q", len(b), b)

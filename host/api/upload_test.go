@@ -22,6 +22,7 @@ import (
 	"openskill/host/api"
 	"openskill/host/api/apitest"
 	"openskill/host/catalogue"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -71,17 +72,10 @@ func form(t testing.TB, parts ...part) (body, contentType string) {
 		if k, v, ok := strings.Cut(p.header, ": "); ok {
 			h.Set(k, v)
 		}
-		pw, err := w.CreatePart(h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(pw, p.content); err != nil {
-			t.Fatal(err)
-		}
+		pw := musttest.Get(w.CreatePart(h))(t)
+		musttest.Get(io.WriteString(pw, p.content))(t)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, w.Close())
 	return b.String(), w.FormDataContentType()
 }
 
@@ -146,10 +140,7 @@ func TestUploadsGoToDisk(t *testing.T) {
 		}
 		_ = w.CloseWithError(errors.Join(err, mw.Close()))
 	}()
-	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.Addr+"/skills", r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), "POST", "http://"+s.Addr+"/skills", r))(t)
 	req.Header.Set("Content-Type", mw.FormDataContentType())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -157,9 +148,7 @@ func TestUploadsGoToDisk(t *testing.T) {
 	defer tr.CloseIdleConnections()
 	resp, err := (&http.Client{Transport: tr}).Do(req)
 	runtime.ReadMemStats(&after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if answer := checkResponse(t, "POST", "/skills", resp); resp.StatusCode != 201 {
 		t.Errorf("%d %s", resp.StatusCode, answer)
 	}

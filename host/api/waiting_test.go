@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 
 	"openskill/host/api"
 	"openskill/host/dispatch/approval"
@@ -40,10 +41,7 @@ func (p *patience) Wait(ctx context.Context, id string) error {
 // waiting starts an edge with a script that needs an approval, and gives its path.
 func waiting(t *testing.T) (s *server, p *patience, runs *atomic.Int32, path string) {
 	t.Helper()
-	store, err := approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := musttest.Get(approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	p = &patience{Store: store, began: make(chan string, 200), ended: make(chan error, 200)}
 	s, a := agentSkills(t, func(o *api.Options) { o.Approvals = p })

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
@@ -115,13 +116,9 @@ func newWorld(t *testing.T) *world {
 			return map[string]any{"identical": true, "of": id}, nil
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	w.approvals, err = approval.Open(t.Context(), approval.Options{DB: db, Policy: approval.PerVersion, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	inner, scripts := apitest.NewDoor(), apitest.NewAgentSkills()
 	inner.Add("mark-skill", func(_ context.Context, r skill.Request) (json.RawMessage, error) {
 		return r.Input, nil
@@ -133,9 +130,7 @@ func newWorld(t *testing.T) *world {
 		Door: w.door, Catalogue: worldCatalogue{apitest.NewCatalogue()}, KeepAlive: 20 * time.Millisecond,
 		Principal: func(r *http.Request) (skill.Principal, error) { return api.PrincipalOf(r.Context()), nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	w.server = start(t, func(o *api.Options) {
 		o.WriteTimeout, o.StallTimeout = time.Minute, time.Minute
 		o.Door, o.Starter, o.Executions, o.Authenticate = w.door, w.door, w.manager, w.keys.Authenticate
@@ -178,23 +173,15 @@ func (w *world) as(t testing.TB, key, method, path, body string, header ...strin
 // plain sends a request whose answer is not of this edge's making.
 func (w *world) plain(t testing.TB, key string, r request) (*http.Response, []byte) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(context.Background(), r.method, "http://"+w.Addr+r.path, strings.NewReader(r.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(context.Background(), r.method, "http://"+w.Addr+r.path, strings.NewReader(r.body)))(t)
 	for i := 0; i+1 < len(r.header); i += 2 {
 		req.Header.Set(r.header[i], r.header[i+1])
 	}
 	req.Header.Set("X-API-Key", key)
 	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := musttest.Get(io.ReadAll(resp.Body))(t)
 	return resp, body
 }
 
@@ -400,9 +387,7 @@ func TestPagesOfExecutions(t *testing.T) {
 			Data []records.View
 			Next *string
 		}
-		if err := json.Unmarshal(body, &page); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, json.Unmarshal(body, &page))
 		for _, v := range page.Data {
 			if !want[v.ID] || v.Principal != "bob" {
 				t.Errorf("%s of %s, twice or another's", v.ID, v.Principal)

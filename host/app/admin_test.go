@@ -10,6 +10,7 @@ import (
 
 	"openskill/host/app/hosttest"
 	"openskill/host/identity"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -19,9 +20,7 @@ func TestAdmin(t *testing.T) {
 	at := hosttest.FreePort(t)
 	s := settings(t, map[string]string{"auth": "required", "admin-listen": at})
 	db, err := OpenStore(t.Context(), s, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer db.Close()
 	keys := map[string]string{"nobody": "", "wrong": "sk-wrong"}
 	for _, scope := range []string{skill.ScopeHost, skill.ScopeMetrics} {
@@ -61,9 +60,7 @@ func TestAdmin(t *testing.T) {
 			req.Header.Set(c.header, c.value)
 		}
 		res, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		body, _ := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if res.StatusCode != c.want || !bytes.Contains(body, []byte(c.has)) {

@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/agent/llm/llmtest"
 	"openskill/host/identity"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -54,19 +55,12 @@ func TestHostileTextWidensNoRights(t *testing.T) {
 		os.WriteFile(filepath.Join(notes, "SKILL.md"), []byte("---\nname: notes\ndescription: Keeps notes.\n---\nRead references/a.md.\n"), 0o600),
 		os.WriteFile(filepath.Join(notes, "a.md"), []byte("# A\n"), 0o600),
 		os.WriteFile(filepath.Join(notes, "scripts", "run.py"), []byte("print(1)\n"), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := OpenStore(t.Context(), s, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
+	db := musttest.Get(OpenStore(t.Context(), s, slog.New(slog.DiscardHandler)))(t)
 	defer db.Close()
 	key := func(tenant string, scopes ...string) string {
 		_, secret, err := identity.NewKeys(identity.NewKeyStore(db)).Create(t.Context(), identity.NewKey{Name: "of " + tenant, Tenant: tenant, Scopes: scopes, By: "test"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		return secret
 	}
 	v := serve(t, s)
@@ -123,10 +117,7 @@ func TestHostileTextWidensNoRights(t *testing.T) {
 	}
 	// What it was shown of the poison: between marks, and nothing that cannot be seen.
 	for _, r := range model.Requests() {
-		text, err := json.Marshal(r.Ask)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := musttest.Get(json.Marshal(r.Ask))(t)
 		for _, c := range hidden {
 			if strings.ContainsRune(string(text), c) {
 				t.Errorf("the model is shown the invisible character %U", c)

@@ -9,6 +9,7 @@ import (
 
 	"openskill/host/agent"
 	"openskill/host/agent/llm/llmtest"
+	"openskill/internal/musttest"
 )
 
 // TestAgentSkillsInChat has a model find an Agent Skill in its prompt, load it, and run a
@@ -19,9 +20,7 @@ func TestAgentSkillsInChat(t *testing.T) {
 		os.MkdirAll(filepath.Join(folder, "scripts"), 0o700),
 		os.WriteFile(filepath.Join(folder, "SKILL.md"), []byte("---\nname: shouter\ndescription: Says a word loudly.\n---\nRun scripts/shout.js with the word.\n"), 0o600),
 		os.WriteFile(filepath.Join(folder, "scripts", "shout.js"), []byte("console.log(scriptArgs.slice(1).join(' ').toUpperCase())\n"), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	run := llmtest.Call{Name: "run_skill_script", Arguments: `{"skill_name": "shouter", "script_file": "shout.js", "args": ["hello"]}`}
 	v := talk(t, map[string]string{"agent-skills": filepath.Dir(folder), "script-approval": "version"},
 		llmtest.Rule{When: llmtest.When{User: "^shout"}, Calls: []llmtest.Call{{Name: "load_skill", Arguments: `{"skill_name": "shouter"}`}}},
@@ -63,9 +62,7 @@ func TestAgentSkillsInChat(t *testing.T) {
 	}
 
 	// A changed skill asks again, and who says something else has said no.
-	if err := os.WriteFile(filepath.Join(folder, "scripts", "shout.js"), []byte("console.log('changed')\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(folder, "scripts", "shout.js"), []byte("console.log('changed')\n"), 0o600))
 	var asked said
 	for range 100 { // folders are looked at every other second at most
 		if _, asked = v.turn(t, "shout hello", ""); asked.StopReason == agent.StopApprovalRequired {

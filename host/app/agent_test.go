@@ -14,6 +14,7 @@ import (
 
 	"openskill/host/agent"
 	"openskill/host/agent/llm/llmtest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -25,18 +26,14 @@ func addSkills(t *testing.T, dir string, prints map[string]string) {
 	t.Helper()
 	for id, text := range prints {
 		folder := filepath.Join(dir, id)
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(folder, 0o700))
 		after := time.Duration(0)
 		if id == "slowly" {
 			after = 10 * time.Second
 		}
 		manifest := manifestOf(id, "1.0.0", "type: wasm\nruntime: wasi\nentry: m.wasm\nlimits: {timeout_ms: 20000}\n"+schemaOfText)
 		for name, b := range map[string][]byte{"skill.yaml": []byte(manifest), "m.wasm": says(text, after)} {
-			if err := os.WriteFile(filepath.Join(folder, name), b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(filepath.Join(folder, name), b, 0o600))
 		}
 	}
 }
@@ -50,10 +47,7 @@ type talking struct {
 // talk starts a host with a scripted model, which is asked over HTTP as OpenAI's is.
 func talk(t *testing.T, flags map[string]string, rules ...llmtest.Rule) *talking {
 	t.Helper()
-	model, err := llmtest.New(llmtest.Script{Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := musttest.Get(llmtest.New(llmtest.Script{Rules: rules}))(t)
 	server := llmtest.NewServer(model, nil)
 	all := map[string]string{"openai-api-base": server.Start(t) + "/v1", "openai-model": "scripted"}
 	for k, v := range flags {
@@ -75,19 +69,13 @@ func talk(t *testing.T, flags map[string]string, rules ...llmtest.Rule) *talking
 // post sends a body and gives the status and the answer's body.
 func (v *talking) send(t *testing.T, path, body string, out any) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, v.url+path, strings.NewReader(body)))(t)
 	return v.roundTrip(t, req, out)
 }
 
 func (v *talking) get(t *testing.T, path string, out any) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, v.url+path, nil))(t)
 	return v.roundTrip(t, req, out)
 }
 
@@ -95,9 +83,7 @@ func (v *talking) roundTrip(t *testing.T, req *http.Request, out any) int {
 	t.Helper()
 	req.Close = true
 	res, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer res.Body.Close()
 	if err := json.NewDecoder(res.Body).Decode(out); err != nil {
 		t.Fatalf("%s %s: %d: %v", req.Method, req.URL.Path, res.StatusCode, err)
@@ -310,15 +296,10 @@ func TestAgentStream(t *testing.T) {
 	)
 	events := func(ctx context.Context, message string, each func(kind, data string) bool) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, v.url+"/agent/chat", strings.NewReader(`{"message": "`+message+`", "stream": true}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := musttest.Get(http.NewRequestWithContext(ctx, http.MethodPost, v.url+"/agent/chat", strings.NewReader(`{"message": "`+message+`", "stream": true}`)))(t)
 		req.Close = true
 		res, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		defer res.Body.Close()
 		kind := ""
 		for lines := bufio.NewScanner(res.Body); lines.Scan(); {

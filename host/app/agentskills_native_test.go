@@ -9,6 +9,7 @@ import (
 
 	"openskill/host/app/config"
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -23,18 +24,12 @@ sys.exit(3 if "fail" in sys.argv else 0)
 func natives(t *testing.T, flags map[string]string) (h *Host, root string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "openskill-native-") //nolint:usetesting // other users must be able to enter it
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Chmod(dir, 0o755))
 	for _, name := range []string{"own/mine", "own/pulled", "other/theirs"} {
 		folder := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Join(folder, "scripts"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Join(folder, "scripts"), 0o755))
 		files := map[string]string{
 			"SKILL.md":         "---\nname: " + filepath.Base(name) + "\ndescription: Says where it runs.\n---\nRun scripts/where.py.\n",
 			"scripts/where.py": whereScript,
@@ -44,9 +39,7 @@ func natives(t *testing.T, flags map[string]string) (h *Host, root string) {
 			files[".openskill-origin"] = "https://example.com/skills\n"
 		}
 		for file, text := range files {
-			if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(filepath.Join(folder, file), []byte(text), 0o644))
 		}
 	}
 	all := map[string]string{"listen": "127.0.0.1:0", "state": t.TempDir(), "agent-skills": filepath.Join(dir, "own") + string(os.PathListSeparator) + filepath.Join(dir, "other")}
@@ -68,10 +61,7 @@ func natives(t *testing.T, flags map[string]string) (h *Host, root string) {
 
 func kindOf(t *testing.T, h *Host, name, script string) skill.Kind {
 	t.Helper()
-	s, err := (scripts{h}).Script(t.Context(), skill.Local(), name, script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get((scripts{h}).Script(t.Context(), skill.Local(), name, script))(t)
 	return s.Primary.Kind
 }
 
@@ -137,9 +127,7 @@ func TestNativeScriptsNeedTheirApproval(t *testing.T) {
 	if r.Error == nil || r.Error.Details["reason"] != "approval_required" {
 		t.Fatalf("%s %+v", r.Data, r.Error)
 	}
-	if _, err := h.approvals.Decide(t.Context(), skill.Local(), r.Error.Details["approval_id"].(string), true); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(h.approvals.Decide(t.Context(), skill.Local(), r.Error.Details["approval_id"].(string), true))(t)
 	if r := run(); !r.Success {
 		t.Errorf("%+v", r.Error)
 	}

@@ -13,6 +13,7 @@ import (
 	"openskill/host/agentskills"
 	"openskill/host/app/config"
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -22,9 +23,7 @@ func withAgentSkill(t *testing.T, flags map[string]string) (*Host, func(script s
 	t.Helper()
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "skills", "greeter")
-	if err := os.MkdirAll(filepath.Join(folder, "scripts"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(filepath.Join(folder, "scripts"), 0o700))
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(folder, name)
@@ -44,10 +43,7 @@ func withAgentSkill(t *testing.T, flags map[string]string) (*Host, func(script s
 	}
 	s := load(t, config.Sources{Dir: dir, Flags: all})
 	hosttest.Runtimes(t, "../..", s.StateDir)
-	h, err := Open(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := musttest.Get(Open(s, nil))(t)
 	t.Cleanup(func() {
 		if err := h.Close(); err != nil {
 			t.Error(err)
@@ -109,9 +105,7 @@ func TestApprovedSkillChanges(t *testing.T) {
 	if again, _, _ := asked(run()); again != first || none != "" || before == "" {
 		t.Errorf("asked as %s, then as %s; digest %q, before it %q", first, again, before, none)
 	}
-	if _, err := h.approvals.Decide(context.Background(), p, first, true); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(h.approvals.Decide(context.Background(), p, first, true))(t)
 	for range 2 {
 		if r := run(); !r.Success {
 			t.Fatalf("%+v", r.Error)
@@ -139,9 +133,7 @@ func TestApprovedIsWhatRuns(t *testing.T) {
 	const good, bad = "console.log('approved')", "console.log('not this')"
 	script(good)
 	id, _ := run().Error.Details["approval_id"].(string)
-	if _, err := h.approvals.Decide(t.Context(), p, id, true); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(h.approvals.Decide(t.Context(), p, id, true))(t)
 	// The first run compiles JavaScript's runtime, which a slow machine does not do in one call's time.
 	for r := run(); !r.Success; r = run() {
 		if r.Error.Code != skill.Timeout || t.Context().Err() != nil {

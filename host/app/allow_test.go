@@ -25,6 +25,7 @@ import (
 	"openskill/host/app/hosttest"
 	"openskill/host/dispatch/allow"
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -100,9 +101,7 @@ func openLeaky(t *testing.T) *leakyHost {
 	hosttest.Runtimes(t, "../..", s.StateDir)
 	var err error
 	l.Host, err = Open(s, &Options{Mode: Watched, Log: slog.New(slog.NewJSONHandler(&l.log, &slog.HandlerOptions{Level: slog.LevelDebug})), exporter: spansKept{l.spans}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -110,30 +109,18 @@ func openLeaky(t *testing.T) *leakyHost {
 func (l *leakyHost) write(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join(l.dir, "skills", "leaky", name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // ask sends a request to the API as the operator, and notes the answer.
 func (l *leakyHost) ask(t *testing.T, method, path, body string) string {
 	t.Helper()
-	transport, err := l.Transport()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://host"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport := musttest.Get(l.Transport())(t)
+	r := musttest.Get(http.NewRequestWithContext(t.Context(), method, "http://host"+path, strings.NewReader(body)))(t)
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -146,9 +133,7 @@ func (l *leakyHost) ask(t *testing.T, method, path, body string) string {
 func (l *leakyHost) allow(t *testing.T) {
 	t.Helper()
 	var r allow.Review
-	if err := json.Unmarshal([]byte(l.ask(t, "GET", "/agent-skills/leaky/grant", "")), &r); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, json.Unmarshal([]byte(l.ask(t, "GET", "/agent-skills/leaky/grant", "")), &r))
 	l.ask(t, "POST", "/agent-skills/leaky:allow", fmt.Sprintf(`{"digest":%q,"http":[%q,%q],"env":[{"name":"API_KEY","value":%q,"for":[%q]}]}`,
 		r.Digest, l.own.URL, l.other.URL, allowedValue, l.own.URL))
 	l.ask(t, "GET", "/agent-skills/leaky/grant", "")
@@ -167,9 +152,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	if !result.Success {
 		t.Fatalf("%+v", result.Error)
 	}
-	if _, err := l.Replay(t.Context(), skill.Local(), result.Meta.ExecutionID); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(l.Replay(t.Context(), skill.Local(), result.Meta.ExecutionID))(t)
 	changes, err := records.NewStore(l.kept.db).Changes(t.Context(), records.ChangeQuery{Limit: 10})
 	if err != nil || !strings.Contains(fmt.Sprintf("%+v", changes), "API_KEY for http://127.0.0.1") {
 		t.Errorf("the grant is not on record: %+v, %v", changes, err)
@@ -188,19 +171,10 @@ func TestSecretsAreNowhere(t *testing.T) {
 		}
 	}
 	var backup, plain bytes.Buffer
-	if _, err := Backup(t.Context(), l.settings, &backup, l.Host.log); err != nil {
-		t.Fatal(err)
-	}
-	unpacked, err := gzip.NewReader(&backup)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(&plain, unpacked); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(Backup(t.Context(), l.settings, &backup, l.Host.log))(t)
+	unpacked := musttest.Get(gzip.NewReader(&backup))(t)
+	musttest.Get(io.Copy(&plain, unpacked))(t)
+	musttest.Do(t, l.Close())
 	left := map[string]string{
 		"the other host": atOther, "answers": l.answers, "changes": fmt.Sprintf("%+v", changes), "output": string(reply.Stdout) + string(reply.Stderr), "result": fmt.Sprintf("%+v", result), "log": l.log.String(),
 		"traces": fmt.Sprintf("%+v", l.spans.GetSpans()), "backup": plain.String(),
@@ -216,9 +190,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		left[path] = string(b)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	for where, least := range map[string]int{"answers": 1000, "traces": 1000, "log": 100, "artifact key.txt": 10, "backup": 10_000} {
 		if len(left[where]) < least {
 			t.Errorf("%s has %d bytes to look at", where, len(left[where]))
@@ -260,9 +232,7 @@ func TestChangedFoldersLoseTheirGrants(t *testing.T) {
 	if r, _ := l.leak(); r.Success {
 		t.Error("a new file beside is not noticed")
 	}
-	if _, err := l.Allowing().Allow(t.Context(), skill.Local(), "leaky", allow.Wish{}); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(l.Allowing().Allow(t.Context(), skill.Local(), "leaky", allow.Wish{}))(t)
 	if r, _ := l.leak(); !r.Success {
 		t.Errorf("allowed again: %+v", r.Error)
 	}

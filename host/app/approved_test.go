@@ -7,18 +7,15 @@ import (
 	"time"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 )
 
 // A copy that is in use is not old, for a host that starts beside the one that uses it.
 func TestCopiesInUseAreKept(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "SKILL.md"), []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(folder, "SKILL.md"), []byte("text"), 0o600))
 	digest, err := manifest.Digest(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	dir := t.TempDir()
 	uses, starts := approved{dir: dir}, approved{dir: dir}
 	long := time.Now().Add(-2 * leftTime)
@@ -31,9 +28,7 @@ func TestCopiesInUseAreKept(t *testing.T) {
 		if missing(path) {
 			t.Fatal("it was removed")
 		}
-		if err := os.Chtimes(path, long, long); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Chtimes(path, long, long))
 	}
 	if starts.sweepOld(); !missing(path) {
 		t.Error("one that was not used for long is still there")

@@ -14,6 +14,7 @@ import (
 	"openskill/host/app/config"
 	"openskill/host/records"
 	"openskill/internal/backup"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -54,9 +55,7 @@ func TestBackupOfAHostAtWork(t *testing.T) {
 	var archives []*bytes.Buffer
 	for range 3 {
 		var b bytes.Buffer
-		if _, err := Backup(t.Context(), s, &b, slog.New(slog.DiscardHandler)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(Backup(t.Context(), s, &b, slog.New(slog.DiscardHandler)))(t)
 		archives = append(archives, &b)
 	}
 	close(stop)
@@ -64,10 +63,7 @@ func TestBackupOfAHostAtWork(t *testing.T) {
 
 	for _, archive := range archives {
 		dir := filepath.Join(t.TempDir(), "state")
-		x, err := Restore(t.Context(), dir, archive)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := musttest.Get(Restore(t.Context(), dir, archive))(t)
 		if x.Database != "sqlite" || x.Schema == 0 || x.Program != Version {
 			t.Errorf("%+v", x)
 		}
@@ -104,10 +100,7 @@ func restored(t *testing.T, s *config.Settings, dir string) *Host {
 	t.Helper()
 	other := *s
 	other.StateDir = dir
-	h, err := Open(&other, &Options{Mode: Serving, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := musttest.Get(Open(&other, &Options{Mode: Serving, Log: slog.New(slog.DiscardHandler)}))(t)
 	t.Cleanup(func() { _ = h.Close() })
 	return h
 }
@@ -134,25 +127,19 @@ func TestBackupsThatWereKilled(t *testing.T) {
 		if err == nil {
 			err = h.Close()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
 	start()
 	temp := filepath.Join(s.StateDir, "tmp")
 	for name, age := range map[string]time.Duration{"backup-locked": 0, "backup-new": 0, "backup-old": 2 * sweepAfter, "other": 2 * sweepAfter} {
 		dir := filepath.Join(temp, name)
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Mkdir(dir, 0o700))
 		files := []string{"openskill.db"}
 		if name == "backup-locked" {
 			files = append(files, ".lock") // of a process that is gone
 		}
 		for _, file := range files {
-			if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(filepath.Join(dir, file), nil, 0o600))
 		}
 		if then := time.Now().Add(-age); os.Chtimes(dir, then, then) != nil {
 			t.Fatal(name)
@@ -169,9 +156,7 @@ func TestBackupsThatWereKilled(t *testing.T) {
 			t.Errorf("while one is made: %q, %v", made, err)
 		}
 	})
-	if _, err := Backup(t.Context(), s, &during, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(Backup(t.Context(), s, &during, slog.New(slog.DiscardHandler)))(t)
 	if made, err := filepath.Glob(filepath.Join(temp, "backup-*")); err != nil || len(made) != 1 {
 		t.Errorf("after it: %q, %v", made, err)
 	}
@@ -193,17 +178,13 @@ func (w *writing) Write(p []byte) (int, error) {
 func TestBackupsOfStrangers(t *testing.T) {
 	from := t.TempDir()
 	file := filepath.Join(from, "file")
-	if err := os.WriteFile(file, []byte("machine code"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(file, []byte("machine code"), 0o600))
 	for _, name := range []string{
 		"cache/wasm/v1/00-trusted/code", "runtimes/slim/python.wasm", "recording.key", "openskill.db-wal", "openskill.db/x", "skills", "approvals", ".env", "shared/x",
 	} {
 		var b bytes.Buffer
 		x := &backup.Index{Program: Version, Database: "postgres"}
-		if err := backup.Write(t.Context(), &b, x, []backup.Part{{Name: name, From: file}}); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, backup.Write(t.Context(), &b, x, []backup.Part{{Name: name, From: file}}))
 		dir := filepath.Join(t.TempDir(), "state")
 		if _, err := Restore(t.Context(), dir, &b); skill.CodeOf(err) != skill.InvalidArgument || !strings.Contains(err.Error(), "unexpected file") || !missing(dir) {
 			t.Errorf("%s: %v", name, err)

@@ -13,6 +13,7 @@ import (
 
 	"openskill/host/records"
 	"openskill/host/store"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -20,10 +21,7 @@ import (
 // database and is shown with the others. One check runs at a time.
 func TestConsoleFindsAddedExecutions(t *testing.T) {
 	s := settings(t, nil)
-	h, err := Open(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := musttest.Get(Open(s, nil))(t)
 	defer h.Close()
 	now := time.Now().UTC()
 	started := func() *records.Started {
@@ -31,20 +29,13 @@ func TestConsoleFindsAddedExecutions(t *testing.T) {
 		return &records.Started{ExecutionID: id, Tenant: "acme", Principal: "key:ci", PrincipalType: skill.Agent, Session: id, Skill: "echo", Time: now}
 	}
 	of := started()
-	if err := h.kept.log.Started(t.Context(), of, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.kept.log.Finished(t.Context(), of, &records.Finished{Status: records.Success}, nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, h.kept.log.Started(t.Context(), of, nil))
+	musttest.Do(t, h.kept.log.Finished(t.Context(), of, &records.Finished{Status: records.Success}, nil))
 	if state, err := h.chain(t.Context(), "acme"); err != nil || state.Found != 0 || state.Records != 2 {
 		t.Fatalf("%+v, %v", state, err)
 	}
 	forged := started()
-	other, err := sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_pragma=busy_timeout(60000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := musttest.Get(sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_pragma=busy_timeout(60000)"))(t)
 	defer other.Close()
 	if _, err := other.Exec(`INSERT INTO execution_logs (id, principal_id, principal_type, session_id, skill_name, status, tenant)
 		VALUES (?, 'key:ci', 'agent', ?, 'echo', 'success', 'acme')`, forged.ExecutionID, forged.ExecutionID); err != nil {
@@ -64,10 +55,7 @@ func TestConsoleFindsAddedExecutions(t *testing.T) {
 	}
 	all.Wait()
 	// While a check of one tenant goes on and more of it wait, the next turn but one is another's.
-	leave, err := h.check.Enter(t.Context(), "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	leave := musttest.Get(h.check.Enter(t.Context(), "acme"))(t)
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := h.chain(short, "acme"); skill.CodeOf(err) != skill.Timeout || strings.ContainsAny(err.Error(), "123456789") {

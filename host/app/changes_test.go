@@ -18,6 +18,7 @@ import (
 	"openskill/host/identity"
 	"openskill/host/records"
 	"openskill/host/store"
+	"openskill/internal/musttest"
 	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )
@@ -26,37 +27,23 @@ import (
 // that audit verify reads; no key is in it.
 func TestChangesAreOnRecord(t *testing.T) {
 	s := settings(t, map[string]string{"auth": "required"})
-	h, err := Open(s, &Options{Mode: Serving})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := musttest.Get(Open(s, &Options{Mode: Serving}))(t)
 	defer h.Close()
 	ctx := t.Context()
 	by := skill.Principal{ID: "ada", Type: skill.Human, Tenant: "ops", Scopes: skill.Scopes()}
 	keys := ManageKeys(h.kept.db, by)
 	k, text, err := keys.Create(ctx, identity.NewKey{Name: "ci", Tenant: "acme", Scopes: []string{skill.ScopeRead}, By: by.ID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if _, _, err := keys.Rotate(ctx, k.ID, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keys.Revoke(ctx, k.ID); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(keys.Revoke(ctx, k.ID))(t)
 	if _, _, err := keys.Rotate(ctx, k.ID, 0); skill.CodeOf(err) != skill.Conflict {
 		t.Fatal(err)
 	}
-	if _, err := h.skills.Decide(ctx, catalogue.Decision{Action: catalogue.Disable, By: by, ID: "quick"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Reload(ctx, s); err != nil {
-		t.Fatal(err)
-	}
-	all, err := records.NewStore(h.kept.db).Changes(ctx, records.ChangeQuery{Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(h.skills.Decide(ctx, catalogue.Decision{Action: catalogue.Disable, By: by, ID: "quick"}))(t)
+	musttest.Get(h.Reload(ctx, s))(t)
+	all := musttest.Get(records.NewStore(h.kept.db).Changes(ctx, records.ChangeQuery{Limit: 100}))(t)
 	var got []string
 	for i := range all {
 		c := &all[i]
@@ -89,15 +76,9 @@ func TestDecisionsAreOnRecord(t *testing.T) {
 	expect(t, "publishing", v.act(t, "up", "approve", ""), "200 1.0.0 enabled")
 	expect(t, "disabling", v.act(t, "up", "disable", ""), "200 1.0.0 disabled")
 	v.do(t, "DELETE", "/skills/up/versions/1.0.0", "", nil)
-	db, err := OpenStore(t.Context(), s, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(OpenStore(t.Context(), s, slog.New(slog.DiscardHandler)))(t)
 	defer db.Close()
-	all, err := records.NewStore(db).Changes(t.Context(), records.ChangeQuery{Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := musttest.Get(records.NewStore(db).Changes(t.Context(), records.ChangeQuery{Limit: 100}))(t)
 	var got []string
 	for _, c := range all {
 		got = append(got, c.Tenant+" "+c.Action+" "+c.Subject+" "+c.Principal+string(c.Failed))
@@ -115,14 +96,9 @@ func TestDecisionsAreOnRecord(t *testing.T) {
 // read gives the body of an answer.
 func (v *serving) read(t *testing.T, path string) []byte {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.url+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, v.url+path, http.NoBody))(t)
 	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -138,9 +114,7 @@ func TestQuarantinesAreOnRecord(t *testing.T) {
 	v := serve(t, s)
 	expect(t, "the upload", v.upload(t, "", map[string][]byte{"module": says("{}", 0), "manifest": []byte(manifestOf("up", "1.0.0", wasiEntry))}), "201 1.0.0 disabled")
 	expect(t, "enabling", v.act(t, "up", "enable", ""), "200 1.0.0 enabled")
-	if err := v.host.uploads.Quarantine("local", "up", "1.0.0", "its worker process crashed"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, v.host.uploads.Quarantine("local", "up", "1.0.0", "its worker process crashed"))
 	db := v.host.kept.db
 	all, err := records.NewStore(db).Changes(t.Context(), records.ChangeQuery{Limit: 1})
 	if err != nil || len(all) != 1 {
@@ -155,9 +129,7 @@ func TestQuarantinesAreOnRecord(t *testing.T) {
 			Data []records.Change `json:"data"`
 			Next *string          `json:"next"`
 		}
-		if err := json.Unmarshal(v.read(t, "/audit/changes?limit=2"+cursor), &page); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, json.Unmarshal(v.read(t, "/audit/changes?limit=2"+cursor), &page))
 		for _, c := range page.Data {
 			got = append(got, c.Action)
 		}
@@ -169,15 +141,10 @@ func TestQuarantinesAreOnRecord(t *testing.T) {
 	if want := []string{"skill.quarantine", "skill.enable", "skill.upload"}; !slices.Equal(got, want) {
 		t.Errorf("over HTTP: %q, want %q", got, want)
 	}
-	c, err := client.New(v.url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := musttest.Get(client.New(v.url, nil))(t)
 	var byClient []client.Change
 	for change, err := range c.Changes(t.Context(), client.ChangeQuery{Tenant: "local", Since: all[0].Time}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		byClient = append(byClient, *change)
 	}
 	if diff := cmp.Diff([]client.Change{client.Change(all[0])}, byClient); diff != "" {
@@ -186,9 +153,7 @@ func TestQuarantinesAreOnRecord(t *testing.T) {
 	// Where it cannot be put on record, the version is taken out of service all the same.
 	expect(t, "enabling again", v.act(t, "up", "enable", ""), "200 1.0.0 enabled")
 	refuseRecords(t, s)
-	if err := v.host.uploads.Quarantine("local", "up", "1.0.0", "it crashed again"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, v.host.uploads.Quarantine("local", "up", "1.0.0", "it crashed again"))
 	expect(t, "a call without a record", v.call(t, "up"), "404 NOT_FOUND")
 	if a := v.do(t, "GET", "/skills/up", "", nil); a.State != skill.StateQuarantined {
 		t.Errorf("without a record it is %+v", a)
@@ -198,23 +163,16 @@ func TestQuarantinesAreOnRecord(t *testing.T) {
 // refuseRecords has the database of a host refuse every record.
 func refuseRecords(t *testing.T, s *config.Settings) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_pragma=busy_timeout(60000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_pragma=busy_timeout(60000)"))(t)
 	defer db.Close()
-	if _, err := db.Exec("CREATE TRIGGER refuse BEFORE INSERT ON audit_records BEGIN SELECT RAISE(ABORT, 'full'); END"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(db.Exec("CREATE TRIGGER refuse BEFORE INSERT ON audit_records BEGIN SELECT RAISE(ABORT, 'full'); END"))(t)
 }
 
 // Without a record there is no change: neither of a script's approval nor of settings.
 func TestRefusesChangesWithoutARecord(t *testing.T) {
 	s := settings(t, nil)
 	h, err := Open(s, &Options{Mode: Serving})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer h.Close()
 	refuseRecords(t, s)
 	by := skill.Local()

@@ -13,6 +13,7 @@ import (
 	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -23,29 +24,20 @@ func TestRefusesClocksFarFromTheDatabase(t *testing.T) {
 	url := pgtest.Start(t)
 	opened := func(off time.Duration) *kept {
 		t.Helper()
-		db, err := store.Open(t.Context(), store.Options{URL: url})
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := musttest.Get(store.Open(t.Context(), store.Options{URL: url}))(t)
 		l, err := records.Open(t.Context(), records.Options{
 			Store: records.NewStore(db), Log: slog.New(slog.DiscardHandler), Instance: "host " + off.String(), Now: func() time.Time { return time.Now().Add(off) },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		k := &kept{db: db, log: l}
 		t.Cleanup(func() { _ = k.end() })
 		return k
 	}
 	right := opened(0)
-	if err := right.sameClock(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, right.sameClock())
 	id := uuid.Must(uuid.NewV7()).String()
 	call := &records.Started{ExecutionID: id, Tenant: "acme", Principal: "key:ci", PrincipalType: skill.Agent, Session: id, Skill: "echo"}
-	if err := right.log.Started(t.Context(), call, nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, right.log.Started(t.Context(), call, nil))
 	for off, refused := range map[time.Duration]bool{20 * time.Second: true, -20 * time.Second: true, 7 * time.Second: false, -7 * time.Second: false} {
 		k := opened(off)
 		if err := k.sameClock(); (skill.CodeOf(err) == skill.Conflict) != refused {
@@ -67,13 +59,8 @@ func shifted(t *testing.T, ahead time.Duration) (address string) {
 	s := pgtest.New(t, "allow_system_table_mods = on")
 	err := s.Exec(fmt.Sprintf(`ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO true_clock_timestamp;
 		CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT pg_catalog.true_clock_timestamp() + interval ''%d ms'''`, ahead.Milliseconds()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := url.Parse(s.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
+	u := musttest.Get(url.Parse(s.Database(t)))(t)
 	u.Path = "/postgres" // which Exec has changed
 	return u.String()
 }
@@ -96,9 +83,7 @@ func TestKeysEndByTheClockOfTheDatabase(t *testing.T) {
 				t.Fatalf("a new key: %d", got)
 			}
 			k, key, err := w.keys.Rotate(t.Context(), id, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			for reads(old) != 401 { // until the host is told
 				time.Sleep(50 * time.Millisecond)
 			}

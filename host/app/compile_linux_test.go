@@ -17,6 +17,7 @@ import (
 	"openskill/host/app/hosttest"
 	"openskill/host/workers"
 	"openskill/internal/digest"
+	"openskill/internal/musttest"
 	"openskill/plugins/javascript"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -33,19 +34,9 @@ func quickjs(t *testing.T) []byte {
 	t.Helper()
 	r := javascript.New(nil, nil)
 	defer r.Close()
-	plan, err := r.Prepare(t.Context(), &skill.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := plan.Module.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	module, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return module
+	plan := musttest.Get(r.Prepare(t.Context(), &skill.Spec{}))(t)
+	f := musttest.Get(plan.Module.Open())(t)
+	return musttest.Get(io.ReadAll(f))(t)
 }
 
 // TestCompilersAreLimited looks at what the kernel holds a compiling process of a host
@@ -140,9 +131,7 @@ func limitsOf(what string) string {
 func TestFullDisk(t *testing.T) {
 	hosttest.NoRace(t)
 	s := settings(t, map[string]string{"workers-spare": "0"})
-	if err := os.MkdirAll(s.StateDir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(s.StateDir, 0o700))
 	if err := syscall.Mount("tmpfs", s.StateDir, "tmpfs", 0, "size=4m,mode=700"); err != nil {
 		t.Skipf("a small disk is needed, which this test may not have: %v", err)
 	}
@@ -171,9 +160,7 @@ func TestFullDisk(t *testing.T) {
 		default:
 			kept++
 		}
-		if err := os.Remove(filler); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Remove(filler))
 		if _, err := h.workers.modules.Ensure(t.Context(), sourceOf(module, false)); err != nil {
 			t.Errorf("%d KiB, and then room: %v", free, err)
 		}
@@ -194,13 +181,9 @@ func TestFullDisk(t *testing.T) {
 func fill(t *testing.T, path string, free int64) {
 	t.Helper()
 	var disk syscall.Statfs_t
-	if err := syscall.Statfs(filepath.Dir(path), &disk); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, syscall.Statfs(filepath.Dir(path), &disk))
 	n := int64(disk.Bavail)*disk.Bsize - free
-	if err := os.WriteFile(path, make([]byte, max(n, 0)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(path, make([]byte, max(n, 0)), 0o600))
 }
 
 // TestModuleOfAPlan holds that the module of a plan is that of its own entry, and that what
@@ -208,19 +191,13 @@ func fill(t *testing.T, path string, free int64) {
 func TestModuleOfAPlan(t *testing.T) {
 	hosttest.NoRace(t)
 	h := openHost(t, settings(t, map[string]string{"workers-spare": "0"}))
-	s, err := h.skills.Now().Get("quick", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(h.skills.Now().Get("quick", ""))(t)
 	_, plan, err := h.plan(t.Context(), s, false)
 	if err != nil || plan.Module.Digest != plan.Module.File || plan.Module.Trusted || plan.Missing != nil {
 		t.Fatalf("%+v, %v", plan, err)
 	}
 	before := digest.Hashed()
-	r, err := h.runners.Get(s.Primary.Kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(h.runners.Get(s.Primary.Kind))(t)
 	spec := s.Spec(s.Primary, "acme")
 	spec.Module = "sha256:" + strings.Repeat("0", 64)
 	if plan, err = r.Prepare(t.Context(), spec); err != nil || plan.Module.Digest != spec.Module || digest.Hashed() != before {
@@ -278,9 +255,7 @@ func TestWorkersSeeApprovedCopies(t *testing.T) {
 				return r
 			}
 			id, _ := run().Error.Details["approval_id"].(string)
-			if _, err := h.approvals.Decide(t.Context(), skill.Local(), id, true); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(h.approvals.Decide(t.Context(), skill.Local(), id, true))(t)
 			if r := run(); !r.Success {
 				t.Errorf("an approved script: %+v", r.Error)
 			}
@@ -320,20 +295,13 @@ func TestDamagedCode(t *testing.T) {
 	if r := invoke(t, h, "quick"); !r.Success {
 		t.Fatalf("%+v", r.Error)
 	}
-	if err := h.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, h.Close())
 	damaged := 0
 	code, _ := filepath.Glob(filepath.Join(s.StateDir, "modules", "*", "*", "code", "*", "*"))
 	for _, path := range code {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := musttest.Get(os.ReadFile(path))(t)
 		b[len(b)/2] ^= 1
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(path, b, 0o600))
 		damaged++
 	}
 	h = openHost(t, s)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"openskill/examples/hostile"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -16,12 +17,8 @@ import (
 func reader(t *testing.T, allow string) (v *serving, reads func() string, id string) {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), "data")
-	if err := os.Mkdir(data, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := hostile.Plant(data); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(data, 0o700))
+	musttest.Do(t, hostile.Plant(data))
 	flags := map[string]string{"data": data}
 	if allow != "" {
 		flags["data-allow"] = allow
@@ -76,12 +73,8 @@ func TestDataIsGrantedAtReload(t *testing.T) {
 	v, reads, id := reader(t, "@*/"+"other")
 	for _, tc := range []struct{ allow, want string }{{"", "nothing"}, {"@*/%", "the file"}, {"@*/% sub; @*/%", "nothing"}, {"@*/%", "the file"}, {"", "nothing"}} {
 		now := *v.host.settings
-		if err := now.Allow(strings.ReplaceAll(tc.allow, "%", id)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := v.host.Reload(t.Context(), &now); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, now.Allow(strings.ReplaceAll(tc.allow, "%", id)))
+		musttest.Get(v.host.Reload(t.Context(), &now))(t)
 		if got := reads(); got != tc.want {
 			t.Errorf("with %q it reads %s, want %s", tc.allow, got, tc.want)
 		}

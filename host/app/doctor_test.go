@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // TestDoctorSaysOfEverySkill has more skills than a page of the catalogue has.
@@ -13,9 +15,7 @@ func TestDoctorSaysOfEverySkill(t *testing.T) {
 	s := settings(t, map[string]string{"cli-dir": t.TempDir()})
 	const scripts = 230
 	for i := range scripts {
-		if err := os.WriteFile(filepath.Join(s.CLIDir, fmt.Sprintf("a%03d.py", i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(s.CLIDir, fmt.Sprintf("a%03d.py", i)), nil, 0o600))
 	}
 	var x Examination
 	x.skills(t.Context(), s, nil)

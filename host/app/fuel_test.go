@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 	"openskill/wasm/wasmtest"
 )
@@ -54,13 +55,9 @@ func TestDailyFuelCountsStartUps(t *testing.T) {
 			s := settings(t, map[string]string{"daily-fuel": fmt.Sprint(daily), "quarantine-limits": "1000"})
 			folder := filepath.Join(s.SkillsDir, "starts")
 			manifest := manifestOf("starts", "1.0.0", wasiEntry+"limits: "+c.limits+"\n")
-			if err := os.Mkdir(folder, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Mkdir(folder, 0o700))
 			for name, text := range map[string]string{"skill.yaml": manifest, "m.wasm": string(c.module)} {
-				if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 			}
 			h := openHost(t, s)
 			h.Prepare(t.Context(), "starts")

@@ -23,6 +23,7 @@ import (
 
 	"openskill/host/app/config"
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -46,18 +47,14 @@ func settings(t *testing.T, flags map[string]string) *config.Settings {
 	dir := t.TempDir()
 	for id, module := range map[string]string{"quick": answering, "slow": waiting} {
 		folder := filepath.Join(dir, "skills", id)
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(folder, 0o700))
 		limit := 1000
 		if id == "quick" {
 			limit = 20_000 // for a first call that compiles and starts a process, by a binary that is slow
 		}
 		manifest := fmt.Sprintf("id: %s\nversion: 0.1.0\ndescription: A test.\ntype: wasm\nruntime: wasi\nentry: %s.wasm\nlimits: {timeout_ms: %d}\n", id, id, limit)
 		for name, text := range map[string]string{"skill.yaml": manifest, id + ".wasm": module} {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 		}
 	}
 	all := map[string]string{"listen": "127.0.0.1:0"}
@@ -75,10 +72,7 @@ func load(t testing.TB, from config.Sources) *config.Settings {
 	if given == "off" {
 		delete(from.Flags, "workers")
 	}
-	s, err := config.Load(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(config.Load(from))(t)
 	s.InProcess = given == "off" || hosttest.UnderRace && !apart
 	return s
 }
@@ -124,10 +118,7 @@ func serve(t testing.TB, s *config.Settings) *serving {
 			more.Signal()
 		}
 	})
-	h, err := Open(s, &Options{Mode: Serving, Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := musttest.Get(Open(s, &Options{Mode: Serving, Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan net.Addr, 1), make(chan error, 1)
 	go func() { done <- h.Serve(ctx, func(a net.Addr) { ready <- a }) }()
@@ -178,10 +169,7 @@ func (v *serving) post(t *testing.T, id string) *skill.Result {
 
 func request(t *testing.T, url string) *http.Request {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(`{"input": {}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(`{"input": {}}`)))(t)
 	req.Close = true
 	return req
 }
@@ -233,9 +221,7 @@ func TestPagesOfTheBaseURL(t *testing.T) {
 		req := request(t, v.url+"/skills/quick:invoke")
 		req.Header.Set("Origin", origin)
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != want {
 			t.Errorf("a page of %s: %d, want %d", origin, resp.StatusCode, want)
@@ -250,9 +236,7 @@ func TestPagesOfTheBaseURL(t *testing.T) {
 func (v *serving) warming(t *testing.T) []string {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(get(t, v.url+"/readyz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer resp.Body.Close()
 	var got struct {
 		Status  string
@@ -354,17 +338,13 @@ func TestReadyWithin500ms(t *testing.T) {
 	s := settings(t, nil)
 	v := serve(t, s)
 	v.await(t, `"what":"slow"`)
-	if err := v.stop(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, v.stop())
 	best := time.Hour
 	for range 3 {
 		began := time.Now()
 		v := serve(t, s)
 		best = min(best, time.Since(began))
-		if err := v.stop(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, v.stop())
 	}
 	if best > 500*time.Millisecond {
 		t.Errorf("ready after %s, want at most 500ms", best)
@@ -373,10 +353,7 @@ func TestReadyWithin500ms(t *testing.T) {
 
 func TestOpenAndClose(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	h, err := Open(settings(t, nil), &Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := musttest.Get(Open(settings(t, nil), &Options{Log: slog.New(slog.DiscardHandler)}))(t)
 	r := h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: "quick", Input: []byte("{}")})
 	if !r.Success {
 		t.Errorf("quick: %+v", r.Error)
@@ -409,15 +386,9 @@ func TestOpenWithoutState(t *testing.T) {
 
 // An address in use ends Serve with an error, and closes the host.
 func TestAddressInUse(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := musttest.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer ln.Close()
-	h, err := Open(settings(t, map[string]string{"listen": ln.Addr().String()}), &Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := musttest.Get(Open(settings(t, map[string]string{"listen": ln.Addr().String()}), &Options{Log: slog.New(slog.DiscardHandler)}))(t)
 	if err := h.Serve(t.Context(), func(net.Addr) { t.Error("ready") }); err == nil {
 		t.Error("Serve: no error")
 	}

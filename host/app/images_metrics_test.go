@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 	"openskill/wasm/image"
 	"openskill/wasm/wasmtest"
@@ -35,9 +36,7 @@ func TestMetricsOfImages(t *testing.T) {
 		}
 		t.Run("workers "+workers, func(t *testing.T) {
 			s := settings(t, map[string]string{"workers": workers})
-			if err := os.WriteFile(filepath.Join(s.SkillsDir, "quick", "quick.wasm"), listens(), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(filepath.Join(s.SkillsDir, "quick", "quick.wasm"), listens(), 0o600))
 			v := serve(t, s)
 			read := func() map[string]float64 {
 				families, got := scrape(t, v), map[string]float64{}

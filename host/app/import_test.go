@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // The state folder of an older release is taken over: uploads with what was decided about
@@ -16,19 +18,13 @@ import (
 func TestTakesOverAnOldStateFolder(t *testing.T) {
 	const source = "../catalogue/testdata/state-of-6d205ee.tar.gz"
 	skills := filepath.Join(t.TempDir(), "skills", "hello", "scripts")
-	if err := os.MkdirAll(skills, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(skills, 0o700))
 	hello := filepath.Dir(skills)
 	for name, text := range map[string]string{"SKILL.md": "---\nname: hello\ndescription: Greets.\n---\nRun scripts/hi.js.\n", "scripts/hi.js": "console.log(\"hi\");\n"} {
-		if err := os.WriteFile(filepath.Join(hello, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(hello, name), []byte(text), 0o600))
 	}
 	s := settings(t, map[string]string{"auth": "required", "script-approval": "version", "agent-skills": filepath.Dir(hello)})
-	if err := os.MkdirAll(s.StateDir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(s.StateDir, 0o700))
 	if out, err := exec.CommandContext(t.Context(), "tar", "xzf", source, "-C", s.StateDir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -44,16 +40,11 @@ func TestTakesOverAnOldStateFolder(t *testing.T) {
 			if strings.HasSuffix(path, ":invoke") {
 				body = `{"input": {}}`
 			}
-			req, err := http.NewRequestWithContext(t.Context(), method, v.url+path, strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := musttest.Get(http.NewRequestWithContext(t.Context(), method, v.url+path, strings.NewReader(body)))(t)
 			req.Header.Set("Authorization", "Bearer "+key.Key)
 			req.Header.Set("Content-Type", "application/json")
 			res, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			defer res.Body.Close()
 			b, err := io.ReadAll(res.Body)
 			if body = string(b); err != nil || !strings.Contains(strings.ReplaceAll(body, " ", ""), want) {
@@ -65,8 +56,6 @@ func TestTakesOverAnOldStateFolder(t *testing.T) {
 		ask("POST", "/skills/greeter:invoke", `"data":{"hello":"two"}`)
 		ask("POST", "/agent-skills/hello/scripts/hi.js:run", `"data":{"output":"hi\n"}`)
 		ask("GET", "/agent/conversations", `"title":"hellothere"`)
-		if err := v.stop(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, v.stop())
 	}
 }

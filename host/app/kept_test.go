@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/records"
 	"openskill/host/store"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -19,10 +20,7 @@ import (
 // are refused, and as soon as it lets go they are answered again; what ran is on record.
 func TestNothingRunsUnrecorded(t *testing.T) {
 	s := settings(t, nil)
-	h, err := Open(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := musttest.Get(Open(s, nil))(t)
 	defer h.Close()
 	call := func() *skill.Result {
 		return h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: "quick", Input: []byte("{}"), TraceID: "t"})
@@ -31,23 +29,15 @@ func TestNothingRunsUnrecorded(t *testing.T) {
 		t.Fatalf("%+v", r.Error)
 	}
 	// Counts of calls are read from the database too, once a second at most.
-	other, err := sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_txlock=exclusive&_pragma=busy_timeout(60000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := musttest.Get(sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_txlock=exclusive&_pragma=busy_timeout(60000)"))(t)
 	defer other.Close()
-	tx, err := other.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := musttest.Get(other.BeginTx(t.Context(), nil))(t)
 	for range 3 {
 		if r := call(); r.Success || r.Error.Code != skill.AuditUnavailable || r.Error.Status != 503 {
 			t.Fatalf("with the database locked: %+v", r)
 		}
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, tx.Rollback())
 	for end := time.Now().Add(20 * time.Second); ; {
 		r := call()
 		if r.Success {
@@ -59,9 +49,7 @@ func TestNothingRunsUnrecorded(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	list, _, err := h.Record().Store().Executions(t.Context(), records.Query{Tenant: "local", Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	good := 0
 	for _, e := range list {
 		switch e.Status() {
@@ -85,28 +73,17 @@ func TestReadyOnlyWithRecords(t *testing.T) {
 	ready := func() (status int, body string) {
 		t.Helper()
 		res, err := http.DefaultClient.Do(get(t, v.url+"/readyz"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		defer res.Body.Close()
-		b, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := musttest.Get(io.ReadAll(res.Body))(t)
 		return res.StatusCode, string(b)
 	}
 	if status, body := ready(); status != http.StatusOK {
 		t.Fatalf("before: %d %s", status, body)
 	}
-	other, err := sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_txlock=exclusive&_pragma=busy_timeout(60000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := musttest.Get(sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_txlock=exclusive&_pragma=busy_timeout(60000)"))(t)
 	defer other.Close()
-	tx, err := other.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := musttest.Get(other.BeginTx(t.Context(), nil))(t)
 	become := func(want int, holds string) { // without a call that asks for it
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -120,9 +97,7 @@ func TestReadyOnlyWithRecords(t *testing.T) {
 		}
 	}
 	become(http.StatusServiceUnavailable, `"AUDIT_UNAVAILABLE"`)
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, tx.Rollback())
 	become(http.StatusOK, `"ok"`)
 }
 
@@ -139,13 +114,8 @@ func TestALimitHoldsOverTwoHosts(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(manifest, append(text, "cost_metadata: {rate_limit_per_minute: 10}\n"...), 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := Open(s, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
+		h := musttest.Get(Open(s, nil))(t)
 		defer h.Close()
 		hosts = append(hosts, h)
 	}

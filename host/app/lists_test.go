@@ -11,15 +11,13 @@ import (
 	"testing"
 
 	"openskill/host/agent/tools"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
 // A list is made once, again when something of it changes, and not for a caller that left.
 func TestToolsAreMadeOnce(t *testing.T) {
-	h, err := Open(settings(t, nil), &Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := musttest.Get(Open(settings(t, nil), &Options{Log: slog.New(slog.DiscardHandler)}))(t)
 	defer h.Close()
 	p := skill.Local()
 	first, _, err := h.Tools(t.Context(), p, "openai", "", 1000)
@@ -58,18 +56,13 @@ func TestToolsComeInPages(t *testing.T) {
 	}
 	for _, own := range []int{0, 2} {
 		for _, format := range tools.Formats() {
-			all, err := written(t.Context(), format, list[2-own:], own)
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := musttest.Get(written(t.Context(), format, list[2-own:], own))(t)
 			for _, limit := range []int{1, 7, 1000, 2499, 2500, math.MaxInt} {
 				var got []json.RawMessage
 				pages := 0
 				for cursor := ""; ; pages++ {
 					part, next, err := all.page(cursor, limit)
-					if err != nil {
-						t.Fatal(err)
-					}
+					musttest.Do(t, err)
 					var tools []json.RawMessage
 					if err := json.Unmarshal(part, &tools); err != nil {
 						t.Fatalf("%v: %.200s", err, part)

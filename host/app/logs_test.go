@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 	"openskill/wasm/wasmtest"
 )
@@ -32,27 +33,18 @@ func TestLogsOfARun(t *testing.T) {
 			flags["keep-logs"] = keep
 		}
 		s := settings(t, flags)
-		if err := os.WriteFile(filepath.Join(s.SkillsDir, "quick", "quick.wasm"), complains(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(s.SkillsDir, "quick", "quick.wasm"), complains(), 0o600))
 		v := serve(t, s)
 		a := v.call(t, "quick")
 		if a.Error == nil || a.Error.Code != skill.InvalidOutput {
 			t.Fatalf("%+v", a)
 		}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.url+"/executions/"+a.Meta.ExecutionID, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, v.url+"/executions/"+a.Meta.ExecutionID, nil))(t)
 		req.Close = true
 		res, err := http.DefaultTransport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		var e records.View
-		if err := json.NewDecoder(res.Body).Decode(&e); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, json.NewDecoder(res.Body).Decode(&e))
 		res.Body.Close()
 		if e.ID != a.Meta.ExecutionID || e.Logs != want {
 			t.Errorf("kept %q: %+v has the logs %q, want %q", keep, e, e.Logs, want)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 )
 
 // series is one line of the metrics of a host: a name, labels as name=value, and a value. That
@@ -26,9 +27,7 @@ var metricLine = regexp.MustCompile(`^([a-z_]+)(?:\{(.*)\})? (\S+)$`)
 func scrape(t *testing.T, v *serving) map[string][]series {
 	t.Helper()
 	res, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(get(t, v.url+"/metrics"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != 200 {
@@ -59,10 +58,7 @@ func scrape(t *testing.T, v *serving) map[string][]series {
 
 func get(t *testing.T, url string) *http.Request {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody))(t)
 	req.Close = true
 	return req
 }

@@ -11,6 +11,7 @@ import (
 	"openskill/host/app/config"
 	"openskill/host/app/hosttest"
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -33,12 +34,8 @@ func newMixed(t *testing.T) *mixed {
 func (m *mixed) write(name, text string) {
 	m.t.Helper()
 	path := filepath.Join(m.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		m.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		m.t.Fatal(err)
-	}
+	musttest.Do(m.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	musttest.Do(m.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // agentSkill writes an Agent Skill whose script prints what it finds in the data folder.
@@ -56,16 +53,10 @@ func (m *mixed) manifest(folder, id, more string) {
 // pulled has the lock file say that a folder was pulled as it is now.
 func (m *mixed) pulled(id skill.ID, e manifest.LockEntry) {
 	m.t.Helper()
-	digest, err := manifest.Digest(filepath.Join(m.dir, "skills", string(id)))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	digest := musttest.Get(manifest.Digest(filepath.Join(m.dir, "skills", string(id))))(m.t)
 	e.Version, e.Digest, e.Reference, e.Manifest = "1.0.0", digest, "r", digest
 	m.file.Skills[id] = &e
-	b, err := m.file.Encode()
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	b := musttest.Get(m.file.Encode())(m.t)
 	m.write("skills/"+manifest.LockName, string(b))
 }
 
@@ -79,10 +70,7 @@ func (m *mixed) open() *Host {
 	m.t.Helper()
 	s := m.settings()
 	hosttest.Runtimes(m.t, "../..", s.StateDir)
-	h, err := Open(s, &Options{Log: slog.New(slog.NewTextHandler(&m.log, nil))})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	h := musttest.Get(Open(s, &Options{Log: slog.New(slog.NewTextHandler(&m.log, nil))}))(m.t)
 	m.t.Cleanup(func() {
 		if err := h.Close(); err != nil {
 			m.t.Error(err)
@@ -94,10 +82,7 @@ func (m *mixed) open() *Host {
 // offers lists the Agent Skills of a host, with their trust.
 func offers(t *testing.T, h *Host) string {
 	t.Helper()
-	list, err := h.AgentSkills().List(t.Context(), skill.Local())
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := musttest.Get(h.AgentSkills().List(t.Context(), skill.Local()))(t)
 	var all []string
 	for _, s := range list {
 		all = append(all, fmt.Sprintf("%s (%s) %s", s.Name, s.Description, s.Trust))
@@ -182,9 +167,7 @@ func TestDisabledSkillsAreNoAgentSkills(t *testing.T) {
 	m.agentSkill("skills/a/calc", "calc", "pulled")
 	m.write("skills/a/calc/.openskill-origin", "")
 	h := m.open()
-	if _, err := h.skills.Delete(t.Context(), skill.Local(), "gone"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(h.skills.Delete(t.Context(), skill.Local(), "gone"))(t)
 	if got, want := offers(t, h), "on (own) trusted"; got != want {
 		t.Errorf("Agent Skills: %s, want %s", got, want)
 	}
@@ -194,9 +177,7 @@ func TestDisabledSkillsAreNoAgentSkills(t *testing.T) {
 	if got := readsAt(t, h, "on"); got != readAll {
 		t.Errorf("its script: %s", got)
 	}
-	if _, err := h.skills.Disable(t.Context(), skill.Local(), "on"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(h.skills.Disable(t.Context(), skill.Local(), "on"))(t)
 	if got := readsAt(t, h, "on"); got != string(skill.NotFound) { // the list is from before
 		t.Errorf("a script of a disabled skill: %s", got)
 	}
@@ -216,10 +197,7 @@ func TestMarkOfOriginIsEnough(t *testing.T) {
 	s := m.settings()
 	trusts := func() string {
 		t.Helper()
-		own, err := Catalogue(s, Roots(s, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		own := musttest.Get(Catalogue(s, Roots(s, nil)))(t)
 		k, err := own.Get("greet", "")
 		if err != nil {
 			t.Fatal(err, own.Problems())
@@ -227,15 +205,11 @@ func TestMarkOfOriginIsEnough(t *testing.T) {
 		return k.Descriptor.Trust.String()
 	}
 	digest, err := manifest.Digest(filepath.Join(m.dir, "skills", "greet.bak"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if got := trusts(); got != "community" {
 		t.Errorf("a copy is %s", got)
 	}
-	if err := manifest.Trust(t.Context(), s.StateDir, "greet", digest); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, manifest.Trust(t.Context(), s.StateDir, "greet", digest))
 	if got := trusts(); got != "trusted" {
 		t.Errorf("named by its digest it is %s", got)
 	}
@@ -251,9 +225,7 @@ func TestMarkOfOriginIsEnough(t *testing.T) {
 	if err == nil {
 		err = manifest.Trust(t.Context(), s.StateDir, "copied", digest)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	h2 := m.open()
 	if got := readsAt(t, h2, "copied"); got != readAll {
 		t.Errorf("trusted by name: %s", got)
@@ -262,9 +234,7 @@ func TestMarkOfOriginIsEnough(t *testing.T) {
 		t.Errorf("forged: %s", got)
 	}
 	// What is damaged says nothing.
-	if err := os.WriteFile(filepath.Join(s.StateDir, manifest.NamedFile), []byte(`{"trusted":1,"skills":{`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(s.StateDir, manifest.NamedFile), []byte(`{"trusted":1,"skills":{`), 0o600))
 	h3 := m.open()
 	if got := readsAt(t, h3, "copied"); got != readNothing || !strings.Contains(m.log.String(), "no skill is trusted by name") {
 		t.Errorf("with a damaged record: %s\n%s", got, m.log.String())

@@ -14,6 +14,7 @@ import (
 
 	"openskill/host/app/config"
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 	"openskill/wasm/wasmtest"
 )
@@ -66,22 +67,15 @@ func TestOutgoing(t *testing.T) {
 			t.Run(name+", workers "+workers, func(t *testing.T) {
 				dir := t.TempDir()
 				folder := filepath.Join(dir, "skills", "asker")
-				if err := os.MkdirAll(folder, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.MkdirAll(folder, 0o700))
 				manifest := fmt.Sprintf("id: asker\nversion: 0.1.0\ndescription: A test.\ntype: wasm\nruntime: wasi\nentry: asker.wasm\npermissions: {http: ['%s GET']}\n", c.asks)
 				module := requesting(fmt.Sprintf(`{"url": "%s/x"}`, s.URL))
 				for name, b := range map[string][]byte{"skill.yaml": []byte(manifest), "asker.wasm": module} {
-					if err := os.WriteFile(filepath.Join(folder, name), b, 0o600); err != nil {
-						t.Fatal(err)
-					}
+					musttest.Do(t, os.WriteFile(filepath.Join(folder, name), b, 0o600))
 				}
 				set := load(t, config.Sources{Dir: dir, Flags: map[string]string{"workers": workers}, Environ: []string{"OPENSKILL_HTTP_ALLOW=" + c.allow}})
 				var said logged
-				h, err := Open(set, &Options{Mode: Watched, Log: slog.New(slog.NewJSONHandler(&said, nil))})
-				if err != nil {
-					t.Fatal(err)
-				}
+				h := musttest.Get(Open(set, &Options{Mode: Watched, Log: slog.New(slog.NewJSONHandler(&said, nil))}))(t)
 				defer h.Close()
 				before := asked.Load()
 				r := h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: "asker", Input: []byte("{}"), TraceID: "t"})

@@ -23,6 +23,7 @@ import (
 	"openskill/host/app/config"
 	"openskill/host/app/hosttest"
 	"openskill/host/packages"
+	"openskill/internal/musttest"
 	"openskill/plugins/javascript"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
@@ -45,23 +46,16 @@ func wheels(t *testing.T, names ...string) {
 			{dist + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
 			{dist + "RECORD", ""},
 		}
-		f, err := os.Create(filepath.Join(dir, n+"-py3-none-any.whl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := musttest.Get(os.Create(filepath.Join(dir, n+"-py3-none-any.whl")))(t)
 		z := zip.NewWriter(f)
 		for _, file := range files {
 			w, err := z.Create(file[0])
 			if err == nil {
 				_, err = io.WriteString(w, file[1])
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, z.Close())
 		_ = f.Close()
 	}
 	for name, value := range map[string]string{"PIP_CONFIG_FILE": os.DevNull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": dir, "PIP_NO_CACHE_DIR": "1"} {
@@ -92,25 +86,18 @@ func pythonSettings(t *testing.T) *config.Settings {
 // packagesOf is what a route about packages answers.
 func (v *serving) packagesOf(t *testing.T, method, version, body string) (status int, out skill.PackagesResult, failed *skill.ResultError) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, v.url+"/skills/greet/versions/"+version+"/packages", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), method, v.url+"/skills/greet/versions/"+version+"/packages", strings.NewReader(body)))(t)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer res.Body.Close()
 	var both struct {
 		skill.PackagesResult
 		Error *skill.ResultError `json:"error"`
 	}
-	if err := json.NewDecoder(res.Body).Decode(&both); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, json.NewDecoder(res.Body).Decode(&both))
 	return res.StatusCode, both.PackagesResult, both.Error
 }
 
@@ -165,9 +152,7 @@ func TestPackagesOfUploads(t *testing.T) {
 		t.Fatalf("%q %v", sets, err)
 	}
 	for _, set := range sets {
-		if err := os.RemoveAll(set); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.RemoveAll(set))
 	}
 	soon(t, "a call after the copies were removed", `200 {"v":"words-1.0"}`, func() answer { return v.call(t, "greet") })
 
@@ -189,9 +174,7 @@ func TestPackagesOfUploads(t *testing.T) {
 func (v *serving) body(t *testing.T, path string) string {
 	t.Helper()
 	res, err := http.Get(v.url + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != 200 {
@@ -216,13 +199,9 @@ func index(t *testing.T, modules map[string]string) {
 			if err == nil {
 				_, err = io.WriteString(w, text)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 		}
-		if err := errors.Join(w.Close(), g.Close()); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, errors.Join(w.Close(), g.Close()))
 		tarballs[name] = b.Bytes()
 	}
 	var at string

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -32,48 +33,32 @@ func TestRefusesStateFolderOfOthers(t *testing.T) {
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "state")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(dir, 0o700))
 	for _, mode := range []os.FileMode{0o720, 0o702, 0o777, 0o1777} {
-		if err := os.Chmod(dir, mode); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Chmod(dir, mode))
 		refused(dir, "chmod go-w")
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Chmod(dir, 0o755))
 	if err := open(dir); err != nil {
 		t.Error(err)
 	}
 	for _, part := range []string{"modules", "skills", "recording.key", "openskill.db"} {
 		path := filepath.Join(dir, part)
 		if _, err := os.Stat(path); err != nil {
-			if err := os.Mkdir(path, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Mkdir(path, 0o700))
 		}
-		if err := os.Chmod(path, 0o722); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Chmod(path, 0o722))
 		refused(dir, part)
-		if err := os.Chmod(path, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Chmod(path, 0o700))
 	}
 	if os.Geteuid() != 0 {
 		t.Log("only root can give a folder away: the owner is not tried")
 		return
 	}
-	if err := os.Chown(dir, 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Chown(dir, 65534, 65534))
 	refused(dir, "belongs to user 65534")
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Symlink(dir, link))
 	refused(link, "belongs to user 65534")
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"openskill/host/app/hosttest"
 	"openskill/host/store/pgtest"
+	"openskill/internal/musttest"
 )
 
 // Two processes on one PostgreSQL: what is approved on one runs on the other.
@@ -21,12 +22,8 @@ func TestApprovalHoldsInAnotherProcess(t *testing.T) {
 	url, program, skills := pgtest.Start(t), hosttest.Program(t, "../.."), t.TempDir()
 	for name, text := range map[string]string{"SKILL.md": "---\nname: hello\ndescription: Greets.\n---\nRun scripts/hi.js.\n", "scripts/hi.js": `console.log("hi");`} {
 		file := filepath.Join(skills, "hello", name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		musttest.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	start := func() (ask func(method, path string) string) {
 		t.Helper()
@@ -35,13 +32,8 @@ func TestApprovalHoldsInAnotherProcess(t *testing.T) {
 		cmd.Env = append(os.Environ(), "OPENSKILL_DATABASE_URL="+url)
 		cmd.Dir = t.TempDir()
 		cmd.Stderr = t.Output()
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := musttest.Get(cmd.StdoutPipe())(t)
+		musttest.Do(t, cmd.Start())
 		t.Cleanup(func() {
 			_ = cmd.Process.Signal(os.Interrupt)
 			_ = cmd.Wait()
@@ -53,20 +45,12 @@ func TestApprovalHoldsInAnotherProcess(t *testing.T) {
 		go io.Copy(io.Discard, out)
 		return func(method, path string) string {
 			t.Helper()
-			req, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader("{}"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := musttest.Get(http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader("{}")))(t)
 			req.Header.Set("Content-Type", "application/json")
 			res, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			defer res.Body.Close()
-			b, err := io.ReadAll(res.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := musttest.Get(io.ReadAll(res.Body))(t)
 			return string(b)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -23,13 +24,8 @@ func TestProgramSkill(t *testing.T) {
 	err := errors.Join(
 		os.Mkdir(folder, 0o755), os.WriteFile(filepath.Join(folder, "skill.yaml"), []byte(manifest), 0o644),
 		os.WriteFile(path, []byte(script), 0o755), os.Chmod(path, 0o755))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := Open(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
+	h := musttest.Get(Open(s, nil))(t)
 	defer h.Close()
 	call := func(input string) *skill.Result {
 		return h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: "shout", Input: []byte(input)})

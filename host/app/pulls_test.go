@@ -13,6 +13,7 @@ import (
 	"openskill/host/admission/admissiontest"
 	"openskill/host/admission/share"
 	skills "openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -32,32 +33,19 @@ func TestPulledUploads(t *testing.T) {
 	var asked int
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
 	t.Cleanup(elsewhere.Close)
-	key, err := share.GenerateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := musttest.Get(share.GenerateKey())(t)
 	limits := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1}
-	admission, err := admission.New(admission.Options{Registry: skills.Options{Defaults: limits, Caps: limits}, Checker: moduleChecker{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	carrier, err := share.New(share.Options{Admission: admission})
-	if err != nil {
-		t.Fatal(err)
-	}
+	admission := musttest.Get(admission.New(admission.Options{Registry: skills.Options{Defaults: limits, Caps: limits}, Checker: moduleChecker{}}))(t)
+	carrier := musttest.Get(share.New(share.Options{Admission: admission}))(t)
 	remote := share.NewRemote(share.RemoteOptions{})
 	t.Cleanup(remote.Close)
 	// push pushes a script, signed or not.
 	push := func(repository, id, version, manifest string, signed bool) {
 		t.Helper()
 		folder := filepath.Join(t.TempDir(), id)
-		if err := os.Mkdir(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Mkdir(folder, 0o700))
 		for name, text := range map[string]string{"skill.yaml": manifestOf(id, version, manifest), "m.mjs": "console.log('{}')\n", "m.py": ""} {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 		}
 		p, err := carrier.Pack(t.Context(), folder, t.TempDir())
 		if err == nil && signed {
@@ -69,16 +57,12 @@ func TestPulledUploads(t *testing.T) {
 				p, err = carrier.Pack(t.Context(), folder, t.TempDir())
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		ref, err := share.ParseReference(at + "/" + repository)
 		if err == nil {
 			_, err = carrier.Push(t.Context(), remote, ref, p, share.PushOptions{})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
 	const script = "type: wasm\nruntime: javascript\nentry: m.mjs\n"
 	push("acme/a", "a", "1.0.0", script, true)
@@ -90,9 +74,7 @@ func TestPulledUploads(t *testing.T) {
 
 	policy := filepath.Join(t.TempDir(), "trust.yaml")
 	text := fmt.Sprintf("publishers:\n  - {name: acme, keys: [%q], skills: [a, a-native, quick], trust: trusted}\n", key.Public())
-	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(policy, []byte(text), 0o600))
 	v := serve(t, settings(t, map[string]string{"pull-hosts": "r.example.com, " + at, "trust-policy": policy}))
 	pull := func(query, body string) answer {
 		return v.do(t, "POST", "/skills"+query, "application/json", []byte(body))
@@ -124,9 +106,7 @@ func TestPulledUploads(t *testing.T) {
 
 	closed := serve(t, settings(t, nil))
 	expect(t, "a host that pulls nothing", closed.do(t, "POST", "/skills", "application/json", []byte(ref("acme/a"))), "403 FORBIDDEN")
-	if err := os.WriteFile(policy, []byte("publisher: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(policy, []byte("publisher: []\n"), 0o600))
 	h, err := Open(settings(t, map[string]string{"pull-hosts": at, "trust-policy": policy}), &Options{Mode: Serving})
 	if err == nil || !strings.Contains(err.Error(), `unknown key "publisher"`) {
 		t.Errorf("a wrong policy: %v", err)

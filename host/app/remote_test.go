@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -20,14 +21,10 @@ import (
 func farSkill(t *testing.T, dir, id, asks, entry, more string) {
 	t.Helper()
 	folder := filepath.Join(dir, id)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(folder, 0o700))
 	manifest := manifestOf(id, "1.0.0", fmt.Sprintf("type: http\nentry: remote.json\npermissions: {http: ['%s POST'], env: [TOOLS_KEY]}\nlimits: {timeout_ms: 20000}\n%s", asks, more))
 	for name, text := range map[string]string{"skill.yaml": manifest, "remote.json": entry} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 }
 
@@ -81,10 +78,7 @@ func TestRemoteSkill(t *testing.T) {
 				t.Skip("a worker of this binary takes seconds to start; what it does not do is the same")
 			}
 			near.InProcess = workers == "off"
-			h, err := Open(near, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := musttest.Get(Open(near, nil))(t)
 			defer h.Close()
 			for id, want := range map[skill.ID]struct {
 				input string
@@ -104,10 +98,7 @@ func TestRemoteSkill(t *testing.T) {
 				"denied":    {`{}`, skill.NetworkDenied, "OPENSKILL_HTTP_ALLOW"},
 			} {
 				r := h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: id, Input: []byte(want.input), TraceID: "near-1"})
-				b, err := json.Marshal(r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := musttest.Get(json.Marshal(r))(t)
 				switch {
 				case r.Success != (want.code == "") || !r.Success && r.Error.Code != want.code || !strings.Contains(string(b), want.says) && !strings.Contains(strings.ReplaceAll(string(r.Data), " ", ""), want.says):
 					t.Errorf("%s: %s; want %q and %q", id, b, want.code, want.says)

@@ -20,6 +20,7 @@ import (
 	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -40,10 +41,7 @@ const jwtSecret = "0123456789abcdef0123456789abcdef"
 func working10s(t *testing.T, s *config.Settings) *working {
 	t.Helper()
 	addSkills(t, s.SkillsDir, map[string]string{"slowly": `{"said": "at last"}`})
-	db, err := OpenStore(t.Context(), s, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(OpenStore(t.Context(), s, slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	w := &working{db: db, keys: ManageKeys(db, skill.Local()), ends: make(chan end, 16)}
 	w.serving = serve(t, s)
@@ -60,9 +58,7 @@ func workingSettings(t *testing.T) *config.Settings {
 		{When: llmtest.When{User: "slow task"}, Say: `{"thought": "next", "action": {"type": "skill_call", "skill": "slowly", "params": {"text": "x"}}}`},
 		{Calls: []llmtest.Call{{Name: "slowly", Arguments: `{"text": "x"}`}}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	s := settings(t, map[string]string{
 		"auth": "required", "jwt-issuer": "test", "jwt-audience": "test",
 		"openai-api-base": llmtest.NewServer(model, nil).Start(t) + "/v1", "openai-model": "scripted",
@@ -74,9 +70,7 @@ func workingSettings(t *testing.T) *config.Settings {
 func (w *working) newKey(t *testing.T, life time.Duration) (id, text string) {
 	t.Helper()
 	k, text, err := w.keys.Create(t.Context(), identity.NewKey{Name: "found", Tenant: "acme", Scopes: skill.Scopes(), Life: life, By: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return k.ID, text
 }
 
@@ -100,14 +94,9 @@ func (w *working) ask(t *testing.T, key, method, path, body string, headers ...s
 func (w *working) answer(t *testing.T, key, method, path, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	res, err := w.ask(t, key, method, path, body, headers...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(io.ReadAll(res.Body))(t)
 	return res, string(b)
 }
 
@@ -132,9 +121,7 @@ func (w *working) running(t *testing.T, n int) (ids []string) {
 	t.Helper()
 	for until := time.Now().Add(8 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		list, _, err := records.NewStore(w.db).Executions(t.Context(), records.Query{Tenant: "acme", Status: records.Running, Limit: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		if len(list) == n {
 			for _, e := range list {
 				ids = append(ids, e.ExecutionID)
@@ -168,10 +155,7 @@ func (w *working) refused(t *testing.T, calls []string) {
 	}
 	for _, id := range calls {
 		for {
-			e, err := records.NewStore(w.db).Execution(t.Context(), "acme", id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := musttest.Get(records.NewStore(w.db).Execution(t.Context(), "acme", id))(t)
 			if e.Finished != nil {
 				if e.Finished.Status != records.Terminated || e.Finished.Code != skill.Unauthorized {
 					t.Errorf("on record: %s %s", e.Finished.Status, e.Finished.Code)
@@ -229,9 +213,7 @@ func TestRevocationEndsWorkUnderWay(t *testing.T) {
 		"Cookie", cookie, "Content-Type", "application/x-www-form-urlencoded")
 	w.start(t, "", "the stream of the console", "GET", "/console/executions/live", "", "Cookie", cookie, "Accept", "text/event-stream")
 	calls := w.running(t, 8)
-	if _, err := w.keys.Revoke(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(w.keys.Revoke(t.Context(), id))(t)
 	w.refused(t, calls)
 }
 
@@ -277,16 +259,11 @@ func TestRevocationEndsWorkOnOtherHosts(t *testing.T) {
 	s := workingSettings(t)
 	s.DatabaseURL = pgtest.Start(t)
 	w := working10s(t, s)
-	other, err := store.Open(t.Context(), store.Options{URL: s.DatabaseURL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := musttest.Get(store.Open(t.Context(), store.Options{URL: s.DatabaseURL}))(t)
 	defer other.Close()
 	id, key := w.newKey(t, 0)
 	w.start(t, key, "the call", "POST", "/skills/slowly:invoke", slowCall)
 	calls := w.running(t, 1)
-	if _, err := ManageKeys(other, skill.Local()).Revoke(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(ManageKeys(other, skill.Local()).Revoke(t.Context(), id))(t)
 	w.refused(t, calls)
 }

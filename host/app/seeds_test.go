@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"openskill/host/agent/llm/llmtest"
+	"openskill/internal/musttest"
 )
 
 // The manifests, lists and requests of the documents that the project grew from are taken as
@@ -21,22 +22,16 @@ func TestSeedsRunAsWritten(t *testing.T) {
 		{When: llmtest.When{User: "支付体验"}, Say: call},
 		{When: llmtest.When{User: "3和5"}, Say: "3 + 5 = 8"},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	s := settings(t, map[string]string{"openai-api-base": llmtest.NewServer(model, nil).Start(t) + "/v1", "openai-model": "scripted", "task-kinds": "short=iterations:2"})
 	dir := filepath.Dir(s.SkillsDir)
-	if err := os.CopyFS(dir, os.DirFS("testdata/seeds")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.CopyFS(dir, os.DirFS("testdata/seeds")))
 	for _, id := range []string{"calculator", "echo", "file_search", "log_transform"} {
 		b, err := os.ReadFile(filepath.Join("..", "..", "skills", id, id+".py"))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, "skills_cli", id+".py"), b, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
 	s.CLIDir, s.DataRoot, s.SkillConfigPath = filepath.Join(dir, "skills_cli"), filepath.Join(dir, "data"), filepath.Join(dir, "configs", "skills.yaml")
 	v := serve(t, s)
@@ -44,10 +39,7 @@ func TestSeedsRunAsWritten(t *testing.T) {
 		for v.log.Scan() { // nobody reads it
 		}
 	}()
-	text, err := os.ReadFile("testdata/seeds/calls.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(os.ReadFile("testdata/seeds/calls.json"))(t)
 	var calls []struct {
 		Path, Method string
 		Body         json.RawMessage
@@ -61,16 +53,11 @@ func TestSeedsRunAsWritten(t *testing.T) {
 		if c.Method == "" {
 			c.Method = http.MethodPost
 		}
-		req, err := http.NewRequestWithContext(t.Context(), c.Method, v.url+c.Path, bytes.NewReader(c.Body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := musttest.Get(http.NewRequestWithContext(t.Context(), c.Method, v.url+c.Path, bytes.NewReader(c.Body)))(t)
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("X-Trace-Id", "demo-123")
 		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		var got any
 		err = json.NewDecoder(res.Body).Decode(&got)
 		res.Body.Close()

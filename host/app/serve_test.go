@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // TestOriginsOfTheHost: where nobody must show who they are, pages of other programs on this
@@ -27,17 +29,12 @@ func TestOriginsOfTheHost(t *testing.T) {
 			if c.origin == "" {
 				c.origin = v.url
 			}
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.url+"/skills/quick:disable", strings.NewReader(""))
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, v.url+"/skills/quick:disable", strings.NewReader("")))(t)
 			req.Close = true
 			req.Header.Set("Origin", c.origin)
 			req.Header.Set("Sec-Fetch-Site", "same-site")
 			res, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			if err := res.Body.Close(); err != nil || res.StatusCode != c.want {
 				t.Errorf("%d, want %d (%v)", res.StatusCode, c.want, err)
 			}
@@ -59,10 +56,7 @@ func TestSeveralOrigins(t *testing.T) {
 	}
 	ask := func(method, path, host, origin string) int {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, v.url+path, strings.NewReader(""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := musttest.Get(http.NewRequestWithContext(t.Context(), method, v.url+path, strings.NewReader("")))(t)
 		req.Close = true
 		if host != "" {
 			req.Host = host
@@ -71,12 +65,8 @@ func TestSeveralOrigins(t *testing.T) {
 			req.Header.Set("Origin", origin)
 		}
 		res, err := transport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := res.Body.Close(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
+		musttest.Do(t, res.Body.Close())
 		return res.StatusCode
 	}
 	for _, c := range []struct {

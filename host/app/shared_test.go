@@ -13,6 +13,7 @@ import (
 	"openskill/host/app/config"
 	"openskill/host/catalogue"
 	"openskill/host/store/pgtest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -107,9 +108,7 @@ func TestTwoHosts(t *testing.T) {
 	}
 
 	// A host that was away, and has lost its files, catches up when it starts.
-	if err := two.stop(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, two.stop())
 	expect(t, "a version meanwhile", one.upload(t, "", up("1.2.0", `{"v": 3}`)), "201 1.2.0 disabled")
 	expect(t, "enabled meanwhile", one.act(t, "up", "enable", ""), "200 1.2.0 enabled")
 	expect(t, "deleted meanwhile", one.do(t, "DELETE", "/skills/race/versions/1.0.0", "", nil), "200 1.0.0 deleted")
@@ -117,9 +116,7 @@ func TestTwoHosts(t *testing.T) {
 	if err != nil || len(lost) != 1 {
 		t.Fatalf("%v, %v", lost, err)
 	}
-	if err := os.Rename(lost[0], filepath.Join(t.TempDir(), "lost")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Rename(lost[0], filepath.Join(t.TempDir(), "lost")))
 	two = drained(serve(t, second))
 	soon(t, "after the restart", `200 {"v":3}`, func() answer { return two.call(t, "up") })
 	soon(t, "the old version after the restart", `200 {"v":1}`, func() answer {
@@ -134,25 +131,12 @@ func TestChangedByAnotherProcess(t *testing.T) {
 	s := settings(t, nil)
 	v := serve(t, s)
 	expect(t, "before", v.call(t, "quick"), "200 {}")
-	own, err := Catalogue(s, Roots(s, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := OpenStore(t.Context(), s, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := musttest.Get(Catalogue(s, Roots(s, nil)))(t)
+	db := musttest.Get(OpenStore(t.Context(), s, slog.New(slog.DiscardHandler)))(t)
 	defer db.Close()
-	all, err := Definitions(t.Context(), s, db, catalogue.DefinitionOptions{Own: own})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := all.Disable(t.Context(), skill.Local(), "quick"); err != nil {
-		t.Fatal(err)
-	}
+	all := musttest.Get(Definitions(t.Context(), s, db, catalogue.DefinitionOptions{Own: own}))(t)
+	musttest.Get(all.Disable(t.Context(), skill.Local(), "quick"))(t)
 	soon(t, "disabled", "404 NOT_FOUND", func() answer { return v.call(t, "quick") })
-	if _, err := all.Enable(t.Context(), skill.Local(), "quick"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(all.Enable(t.Context(), skill.Local(), "quick"))(t)
 	soon(t, "enabled", "200 {}", func() answer { return v.call(t, "quick") })
 }

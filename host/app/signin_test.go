@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/app/hosttest"
 	"openskill/host/identity"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -21,24 +22,16 @@ const noKeySet = "http://127.0.0.1:1/keys"
 // ask sends a request with headers in pairs, Host among them, and gives its answer.
 func (v *serving) ask(t *testing.T, method, path string, headers ...string) (*http.Response, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, v.url+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), method, v.url+path, http.NoBody))(t)
 	for i := 0; i < len(headers); i += 2 {
 		if req.Header.Set(headers[i], headers[i+1]); headers[i] == "Host" {
 			req.Host = headers[i+1]
 		}
 	}
 	res, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(io.ReadAll(res.Body))(t)
 	return res, string(b)
 }
 
@@ -65,10 +58,7 @@ func TestTellsMCPClientsWhereToSignIn(t *testing.T) {
 		t.Error(res.StatusCode, diff)
 	}
 	for path, resource := range map[string]string{"": "", "/mcp": "/mcp"} {
-		m, err := oauthex.GetProtectedResourceMetadata(t.Context(), v.url+wellKnown+path, v.url+resource, http.DefaultClient)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := musttest.Get(oauthex.GetProtectedResourceMetadata(t.Context(), v.url+wellKnown+path, v.url+resource, http.DefaultClient))(t)
 		want := &oauthex.ProtectedResourceMetadata{
 			Resource: v.url + resource, AuthorizationServers: []string{"https://login.example.com/realms/acme"},
 			ScopesSupported: []string{"skills:read", "skills:invoke"}, BearerMethodsSupported: []string{"header"}, ResourceName: "openSkill",
@@ -93,9 +83,7 @@ func TestNamesMissingScopes(t *testing.T) {
 	})
 	v := serve(t, s)
 	_, key, err := ManageKeys(v.host.kept.db, skill.Local()).Create(t.Context(), identity.NewKey{Name: "n", Tenant: "acme", Scopes: []string{skill.ScopeExecutions}, By: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	for path, want := range map[string]map[string]string{
 		"/mcp":                   {"error": "insufficient_scope", "scope": "skills:read skills:invoke", "resource_metadata": "https://skills.example.com/.well-known/oauth-protected-resource/mcp"},
 		`/skills/x":invoke`:      {"error": "insufficient_scope", "scope": "skills:invoke"},

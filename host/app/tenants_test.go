@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"openskill/host/api"
+	"openskill/internal/musttest"
 
 	"openskill/host/identity"
 	"openskill/sdk/skill"
@@ -32,23 +33,15 @@ type asks struct {
 // ask gives the status and the body of an answer.
 func (a asks) ask(t *testing.T, method, path, contentType, body string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, a.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), method, a.url+path, strings.NewReader(body)))(t)
 	req.Close = true
 	req.Header.Set("Content-Type", contentType)
 	req.Header.Set("X-Api-Key", a.key)
 	req.Header.Set("X-Trace-Id", "trace-of-"+a.key[4:8])
 	res, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(io.ReadAll(res.Body))(t)
 	return res.StatusCode, string(b)
 }
 
@@ -68,13 +61,9 @@ func (a asks) want(t *testing.T, status int, method, path, body string) answer {
 func TestTenantsFindNothingOfEachOther(t *testing.T) {
 	s := settings(t, map[string]string{"auth": "required", "script-approval": "version", "audit-payload": "full"})
 	scripts := filepath.Join(s.SkillsDir, "asker", "scripts")
-	if err := os.MkdirAll(scripts, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(scripts, 0o700))
 	for name, text := range map[string]string{"SKILL.md": "---\nname: asker\ndescription: Asks.\n---\nRun it.\n", "scripts/ask.py": "print(1)\n"} {
-		if err := os.WriteFile(filepath.Join(s.SkillsDir, "asker", name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(s.SkillsDir, "asker", name), []byte(text), 0o600))
 	}
 	var scopes []string
 	for _, scope := range skill.Scopes() {
@@ -83,9 +72,7 @@ func TestTenantsFindNothingOfEachOther(t *testing.T) {
 		}
 	}
 	db, err := OpenStore(t.Context(), s, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer db.Close()
 	keys := map[string]string{}
 	for _, tenant := range []string{"mark-a", "b"} {
@@ -162,9 +149,7 @@ func TestTenantsFindNothingOfEachOther(t *testing.T) {
 
 	// A key that is revoked is good for nothing within a second.
 	id := strings.Split(keys["b"], "_")[1]
-	if _, err := identity.NewKeys(identity.NewKeyStore(db)).Revoke(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(identity.NewKeys(identity.NewKeyStore(db)).Revoke(t.Context(), id))(t)
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if status, _ := bob.ask(t, "GET", "/skills", "", ""); status == 401 {
 			break
@@ -196,8 +181,6 @@ func multipartOf(t *testing.T, to io.Writer, archive []byte) string {
 	if err == nil {
 		err = w.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return w.FormDataContentType()
 }

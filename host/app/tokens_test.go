@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/identity"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -42,10 +43,7 @@ func (p *providerToken) sign(t *testing.T) (token string, flags map[string]strin
 	t.Helper()
 	encode := base64.RawURLEncoding.EncodeToString
 	part := func(v any) string {
-		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := musttest.Get(json.Marshal(v))(t)
 		return encode(b)
 	}
 	now := time.Now().Unix()
@@ -59,24 +57,13 @@ func (p *providerToken) sign(t *testing.T) (token string, flags map[string]strin
 		mac.Write([]byte(text))
 		return text + "." + encode(mac.Sum(nil)), flags
 	}
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := musttest.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	p.JWK["kty"], p.JWK["kid"] = "RSA", p.Header["kid"]
 	p.JWK["n"], p.JWK["e"] = encode(key.N.Bytes()), encode(big.NewInt(int64(key.E)).Bytes())
-	set, err := json.Marshal(map[string]any{"keys": append(p.OtherKeys, p.JWK)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := musttest.Get(json.Marshal(map[string]any{"keys": append(p.OtherKeys, p.JWK)}))(t)
 	flags["jwt-jwks"] = filepath.Join(t.TempDir(), "jwks.json")
-	if err := os.WriteFile(flags["jwt-jwks"], set, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(flags["jwt-jwks"], set, 0o600))
+	signature := musttest.Get(rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:]))(t)
 	return text + "." + encode(signature), flags
 }
 
@@ -89,14 +76,9 @@ func TestReadsTokensOfProviders(t *testing.T) {
 	}
 	for _, f := range files {
 		t.Run(strings.TrimSuffix(f.Name(), ".json"), func(t *testing.T) {
-			b, err := os.ReadFile(filepath.Join("testdata/tokens", f.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := musttest.Get(os.ReadFile(filepath.Join("testdata/tokens", f.Name())))(t)
 			var p providerToken
-			if err := json.Unmarshal(b, &p); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, json.Unmarshal(b, &p))
 			token, flags := p.sign(t)
 			s := settings(t, flags)
 			if p.JWK == nil {
@@ -109,15 +91,10 @@ func TestReadsTokensOfProviders(t *testing.T) {
 			if diff := cmp.Diff(want, who); diff != "" || err != nil {
 				t.Fatal(err, diff)
 			}
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.url+"/skills/echo:invoke", strings.NewReader(`{"input": {"text": "x"}}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, v.url+"/skills/echo:invoke", strings.NewReader(`{"input": {"text": "x"}}`)))(t)
 			req.Header.Set("Authorization", "Bearer "+token)
 			res, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			defer res.Body.Close()
 			if res.StatusCode != http.StatusOK {
 				t.Errorf("the call answers %d", res.StatusCode)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // logged keeps what a log writes, from any goroutine.
@@ -52,9 +54,7 @@ func TestLogLinesLeadToSpans(t *testing.T) {
 		req := request(t, url+path)
 		req.Header.Set("X-Trace-Id", trace)
 		res, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		_, _ = io.Copy(io.Discard, res.Body)
 		_ = res.Body.Close()
 	}

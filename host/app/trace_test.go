@@ -25,6 +25,7 @@ import (
 	"openskill/host/agent/llm/llmtest"
 	"openskill/host/app/hosttest"
 	"openskill/host/internal/tracing"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -43,10 +44,7 @@ func tracedAndLogged(t *testing.T, log *slog.Logger, flags ...string) (string, *
 		all[flags[i]] = flags[i+1]
 	}
 	spans := tracetest.NewInMemoryExporter()
-	h, err := Open(settings(t, all), &Options{Mode: Serving, Log: log, exporter: spans})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := musttest.Get(Open(settings(t, all), &Options{Mode: Serving, Log: log, exporter: spans}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan net.Addr, 1), make(chan error, 1)
 	go func() { done <- h.Serve(ctx, func(a net.Addr) { ready <- a }) }()
@@ -109,9 +107,7 @@ func TestATraceOfACall(t *testing.T) {
 				req.Header.Set(c.header[i], c.header[i+1])
 			}
 			res, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			body, _ := io.ReadAll(res.Body)
 			_ = res.Body.Close()
 			if res.StatusCode != 200 || res.Header.Get("X-Trace-Id") != c.says {
@@ -159,9 +155,7 @@ func TestARefusedCallIsTraced(t *testing.T) {
 	req.Header.Set("X-Trace-Id", "refused")
 	req.Header.Set("Traceparent", "00-00000000000000000000000000000000-00f067aa0ba902b7-01")
 	res, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	_ = res.Body.Close()
 	awaitSpan(t, exporter, tracing.ID("refused"), "http")
 	spans := exporter.GetSpans()
@@ -243,10 +237,7 @@ func TestWhatGoesOutIsTraced(t *testing.T) {
 				t.Fatal(err)
 			}
 			exporter := tracetest.NewInMemoryExporter()
-			h, err := Open(s, &Options{Mode: Watched, Log: slog.New(slog.DiscardHandler), exporter: exporter})
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := musttest.Get(Open(s, &Options{Mode: Watched, Log: slog.New(slog.DiscardHandler), exporter: exporter}))(t)
 			defer h.Close()
 			call := func(id skill.ID) {
 				t.Helper()
@@ -275,21 +266,13 @@ func TestWhatGoesOutIsTraced(t *testing.T) {
 
 // TestModelsAreTraced: what a model is asked is a part of the request, without its words.
 func TestModelsAreTraced(t *testing.T) {
-	model, err := llmtest.New(llmtest.Script{Rules: []llmtest.Rule{{When: llmtest.When{User: "secret words"}, Say: "an answer"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := musttest.Get(llmtest.New(llmtest.Script{Rules: []llmtest.Rule{{When: llmtest.When{User: "secret words"}, Say: "an answer"}}}))(t)
 	url, exporter := traced(t, "openai-api-base", llmtest.NewServer(model, nil).Start(t)+"/v1", "openai-model", "scripted")
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/agent/chat", strings.NewReader(`{"message": "secret words"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/agent/chat", strings.NewReader(`{"message": "secret words"}`)))(t)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Trace-Id", "talk")
 	res, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	body, _ := io.ReadAll(res.Body)
 	_ = res.Body.Close()
 	if res.StatusCode != http.StatusOK || !strings.Contains(string(body), "an answer") {

@@ -12,6 +12,7 @@ import (
 	"openskill/host/admission"
 	"openskill/host/app/hosttest"
 	"openskill/internal/digest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -23,9 +24,7 @@ func TestModulesOfAnUploadShareTheirTime(t *testing.T) {
 		t.Run(workers, func(t *testing.T) {
 			dir := t.TempDir()
 			for name, module := range map[string]string{"a.wasm": answering, "w.wasm": waiting} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(module), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(module), 0o600))
 			}
 			of := func(entry string) *skill.Spec { return &skill.Spec{Tenant: "acme", Folder: dir, Entry: entry} }
 			c := moduleChecker{openHost(t, settings(t, map[string]string{"workers": workers, "workers-spare": "0"}))}
@@ -55,21 +54,13 @@ func TestUploadIsHashedThreeTimes(t *testing.T) {
 	v := serve(t, settings(t, map[string]string{"workers-spare": "0"}))
 	before := digest.Hashed()
 	u, err := v.host.uploads.Begin(skill.Local())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer u.Close()
 	part, err := u.File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer part.Close()
-	if _, err := part.Write(module); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := u.Admit(t.Context(), admission.Source{Module: part, Manifest: []byte(manifestOf("up", "1.0.0", wasiEntry))}, false); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(part.Write(module))(t)
+	musttest.Get(u.Admit(t.Context(), admission.Source{Module: part, Manifest: []byte(manifestOf("up", "1.0.0", wasiEntry))}, false))(t)
 	expect(t, "enabling", v.act(t, "up", "enable", ""), "200 1.0.0 enabled")
 	for range 3 {
 		if a := v.call(t, "up"); a.Status != 200 {
@@ -81,9 +72,7 @@ func TestUploadIsHashedThreeTimes(t *testing.T) {
 		t.Errorf("it was hashed %.1f times", times)
 	}
 	is, err := part.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	kept := ""
 	err = filepath.WalkDir(uploadsDir(v.host.settings.StateDir), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Name() == "m.wasm" {
@@ -91,13 +80,9 @@ func TestUploadIsHashedThreeTimes(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	now, err := os.Stat(kept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if !os.SameFile(is, now) || now.Mode().Perm() != 0o444 {
 		t.Errorf("%v: it was copied, or can be written", now.Mode())
 	}

@@ -24,6 +24,7 @@ import (
 	"openskill/host/admission"
 	"openskill/host/app/hosttest"
 	"openskill/host/catalogue"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 	"openskill/wasm/wasmtest"
 )
@@ -66,13 +67,9 @@ func zipped(t *testing.T, files map[string]string) []byte {
 		if err == nil {
 			_, err = io.WriteString(w, text)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, z.Close())
 	return b.Bytes()
 }
 
@@ -92,10 +89,7 @@ type answer struct {
 
 func (v *serving) do(t *testing.T, method, path, contentType string, body []byte) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, v.url+path, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), method, v.url+path, bytes.NewReader(body)))(t)
 	req.Close = true
 	req.Header.Set("Content-Type", contentType)
 	res, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(req)
@@ -126,13 +120,9 @@ func (v *serving) upload(t *testing.T, query string, parts map[string][]byte) an
 		if err == nil {
 			_, err = p.Write(content)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, w.Close())
 	return v.do(t, "POST", "/skills"+query, w.FormDataContentType(), b.Bytes())
 }
 
@@ -314,19 +304,14 @@ func TestQuarantineOverHTTP(t *testing.T) {
 // A tenant finds its own uploads and what was approved for all; what it does not
 // find is answered as what is not there.
 func TestTenants(t *testing.T) {
-	h, err := Open(settings(t, nil), &Options{Mode: Serving, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := musttest.Get(Open(settings(t, nil), &Options{Mode: Serving, Log: slog.New(slog.DiscardHandler)}))(t)
 	defer h.Close()
 	a := skill.Principal{ID: "ann", Type: skill.Human, Tenant: "a", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, skill.ScopeUpload}}
 	b := skill.Principal{ID: "bob", Type: skill.Human, Tenant: "b", Scopes: a.Scopes}
 	operator := skill.Principal{ID: "op", Type: skill.Human, Tenant: "ops", Scopes: append([]string{skill.ScopeAdmin}, a.Scopes...)}
 	h.publish(t, a, "up", "1.0.0", `{"of": "a"}`)
 	enable := which("up", "")
-	if _, err := h.decide(catalogue.Enable, a, enable); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(h.decide(catalogue.Enable, a, enable))(t)
 	say := func(p skill.Principal) string {
 		r := h.Invoke(t.Context(), p, skill.Request{SkillID: "up", Input: []byte("{}")})
 		if r.Error != nil {
@@ -393,9 +378,7 @@ func TestTenants(t *testing.T) {
 		t.Errorf("approved: %s", got)
 	}
 	h.publish(t, b, "up", "0.1.0", `{"of": "b"}`)
-	if _, err := h.decide(catalogue.Enable, b, enable); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(h.decide(catalogue.Enable, b, enable))(t)
 	if got := say(b); got != `{"of": "b"}` {
 		t.Errorf("its own goes first: %s", got)
 	}
@@ -443,23 +426,13 @@ func errOf(_ skill.VersionState, err error) error { return err }
 // publish uploads a module that says text, without HTTP.
 func (h *Host) publish(t *testing.T, p skill.Principal, id, version, text string) {
 	t.Helper()
-	u, err := h.uploads.Begin(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := musttest.Get(h.uploads.Begin(p))(t)
 	defer u.Close()
-	module, err := u.File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	module := musttest.Get(u.File())(t)
 	defer module.Close()
-	if err := os.WriteFile(module.Name(), says(text, 0), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(module.Name(), says(text, 0), 0o600))
 	parts := admission.Source{Module: module, Manifest: []byte(manifestOf(id, version, wasiEntry))}
-	if _, err := u.Admit(t.Context(), parts, false); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(u.Admit(t.Context(), parts, false))(t)
 }
 
 // A script in Python, uploaded and called: as it was admitted, and not as somebody
@@ -498,9 +471,7 @@ func TestUploadedScript(t *testing.T) {
 	}
 
 	file := filepath.Join(uploadsDir(s.StateDir), "t-local", strings.TrimPrefix(first.Digest, "sha256:"), "words.py")
-	if err := errors.Join(os.Chmod(file, 0o600), os.WriteFile(file, []byte("SAID = 'bad '\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(os.Chmod(file, 0o600), os.WriteFile(file, []byte("SAID = 'bad '\n"), 0o600)))
 	if a := v.call(t, "up"); a.got() != "404 NOT_FOUND" || !strings.Contains(a.Error.Message, "still being fetched") {
 		t.Errorf("a call after its file was changed: %s %+v", a.got(), a.Error)
 	}

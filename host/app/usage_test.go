@@ -8,6 +8,7 @@ import (
 
 	"openskill/host/agent/llm/llmtest"
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -19,18 +20,10 @@ func TestUsageOfATenant(t *testing.T) {
 	ann := skill.Principal{ID: "ann", Tenant: "acme", Scopes: []string{skill.ScopeRead}}
 	now := time.Now()
 	kept := &records.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []records.Item{{Name: "x", Data: make([]byte, 2<<20)}}, At: now, Until: now.Add(time.Hour)}
-	if err := records.NewResults(h.kept.db).Put(t.Context(), kept, records.Room{Bytes: 1 << 30, Items: 10}); err != nil {
-		t.Fatal(err)
-	}
-	settle, err := h.kept.quotas.Reserve(t.Context(), "acme", 100, 5_000_000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, records.NewResults(h.kept.db).Put(t.Context(), kept, records.Room{Bytes: 1 << 30, Items: 10}))
+	settle := musttest.Get(h.kept.quotas.Reserve(t.Context(), "acme", 100, 5_000_000))(t)
 	settle(60, 2_000_000)
-	u, err := h.Usage(t.Context(), ann, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := musttest.Get(h.Usage(t.Context(), ann, ""))(t)
 	stored := map[string]skill.StoredUsage{}
 	for _, s := range u.Stored {
 		stored[s.Kind] = s
@@ -78,9 +71,7 @@ func TestUsageOverHTTP(t *testing.T) {
 	t.Parallel()
 	v := talk(t, nil, llmtest.Rule{Say: "x"})
 	res, err := http.Get(v.url + "/usage")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer res.Body.Close()
 	u := &skill.TenantUsage{}
 	if err := json.NewDecoder(res.Body).Decode(u); err != nil || res.StatusCode != 200 || u.Tenant == "" || len(u.Stored) == 0 || u.Stored[0].Kind != "uploads" || u.Stored[0].CountLimit == nil {

@@ -15,6 +15,7 @@ import (
 
 	"openskill/host/app/config"
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -32,10 +33,7 @@ func TestMain(m *testing.M) {
 
 func openHost(t *testing.T, s *config.Settings) *Host {
 	t.Helper()
-	h, err := Open(s, &Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := musttest.Get(Open(s, &Options{Log: slog.New(slog.DiscardHandler)}))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(h.Close(), h.Close()); err != nil {
 			t.Error(err)
@@ -106,13 +104,8 @@ func TestNothingIsCompiledTwice(t *testing.T) {
 	if len(made) != 1 {
 		t.Fatalf("compiled: %q", made)
 	}
-	before, err := os.Stat(made[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Close(); err != nil {
-		t.Fatal(err)
-	}
+	before := musttest.Get(os.Stat(made[0]))(t)
+	musttest.Do(t, h.Close())
 	if r := invoke(t, openHost(t, s), "quick"); !r.Success {
 		t.Fatalf("%+v", r.Error)
 	}
@@ -134,9 +127,7 @@ func TestWorkerIsKilled(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		for _, pid := range h.workers.pool.Stats().Pids {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
 		switch r := <-result; {
 		case !r.Success && r.Error.Code == skill.WorkerCrashed:

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -15,12 +16,8 @@ func TestVersionsAreNotUsedAgain(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, change)
 	first := mustPublish(t, s, "acme", "up", "1.0.0", "reviewed")
-	if _, err := s.decide(asOperator(pinned(to(Approve, "acme", "up", "1.0.0"), first.Digest))); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.decide(to(Delete, "acme", "up", "1.0.0")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.decide(asOperator(pinned(to(Approve, "acme", "up", "1.0.0"), first.Digest))))(t)
+	musttest.Get(s.decide(to(Delete, "acme", "up", "1.0.0")))(t)
 	for range 3 {
 		_, err := publish(s, "acme", "up", "1.0.0", "others")
 		wants(t, err, skill.Conflict)
@@ -62,9 +59,7 @@ func TestDecisionsArePinned(t *testing.T) {
 	one := mustPublish(t, s, "acme", "up", "1.0.0", "one")
 	two := mustPublish(t, s, "acme", "up", "2.0.0", "two")
 	for _, name := range []string{"1.0.0", "2.0.0"} {
-		if _, err := s.decide(to(Enable, "acme", "up", name)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(s.decide(to(Enable, "acme", "up", name)))(t)
 	}
 	decisions := map[string]Decision{
 		"approve":  to(Approve, "acme", "up", "2.0.0"),

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -22,17 +23,11 @@ func FuzzBodies(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	o := manifest.Options{Defaults: limits(), Caps: limits()}
-	own, err := manifest.Open(o)
-	if err != nil {
-		f.Fatal(err)
-	}
+	own := musttest.Get(manifest.Open(o))(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		patch, err := parsePatch(body)
 		shownWell(t, err)
-		c, openErr := OpenDefinitions(t.Context(), DefinitionOptions{DB: rowsOf(t).DB, Own: own, Registry: o})
-		if openErr != nil {
-			t.Fatal(openErr)
-		}
+		c := musttest.Get(OpenDefinitions(t.Context(), DefinitionOptions{DB: rowsOf(t).DB, Own: own, Registry: o}))(t)
 		d, createErr := c.Create(t.Context(), skill.Local(), body)
 		shownWell(t, createErr)
 		if createErr != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -60,13 +61,9 @@ func TestRefusesNativeCodeAndGrants(t *testing.T) {
 					Values: Values{Description: "d", Enabled: true}, Seed: Values{Description: "d", Enabled: true},
 				}, nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			c := s.mustStart()
-			if _, err := c.Enable(t.Context(), skill.Local(), "made"); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(c.Enable(t.Context(), skill.Local(), "made"))(t)
 			m, err := c.Now().Get("made", "")
 			if err != nil || m.Folder != "" || m.Descriptor.Enabled || !strings.Contains(m.Descriptor.Reason, "made/skill.yaml") {
 				t.Errorf("an old row is %+v, %v", m.Descriptor, err)
@@ -87,9 +84,7 @@ func TestRefusesRowsOfAnotherName(t *testing.T) {
 			Manifest: entryOf("other", sandboxed), Values: Values{Description: "d", Enabled: true},
 		}, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if ids := s.mustStart().Now().IDs(); len(ids) > 0 {
 		t.Errorf("%v is served", ids)
 	}
@@ -131,16 +126,12 @@ func TestNativeCodeIsEnabledOnTheMachine(t *testing.T) {
 		code(t, "enabling "+string(id), err, skill.Forbidden)
 		_, err = c.Update(t.Context(), op, id, []byte(`{"is_enabled": true}`))
 		code(t, "patching "+string(id), err, skill.Forbidden)
-		if _, err := c.Delete(t.Context(), op, id); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(c.Delete(t.Context(), op, id))(t)
 		_, err = c.Enable(t.Context(), op, id)
 		code(t, "bringing back "+string(id), err, skill.Forbidden)
 	}
 	for _, id := range []skill.ID{"on", "wasm"} { // what the operator stopped over HTTP goes on over HTTP
-		if _, err := c.Disable(t.Context(), op, id); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(c.Disable(t.Context(), op, id))(t)
 		if d, err := c.Enable(t.Context(), op, id); err != nil || !d.Enabled {
 			t.Errorf("%s: %+v, %v", id, d, err)
 		}
@@ -156,9 +147,7 @@ func TestNativeCodeIsEnabledOnTheMachine(t *testing.T) {
 // A definition that was there before the files does not turn on what they keep off.
 func TestFilesKeepOffWhatWasDefinedBefore(t *testing.T) {
 	s := newSite(t, rowsOf(t))
-	if _, err := s.mustStart().Create(t.Context(), skill.Local(), entryOf("made", sandboxed)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.mustStart().Create(t.Context(), skill.Local(), entryOf("made", sandboxed)))(t)
 	s.write("skills/made/skill.yaml", "id: made\nversion: 1.0.0\ndescription: d\ntype: cli\nruntime: python\nentry: run.py\nis_enabled: false\n")
 	s.write("skills/made/run.py", "code")
 	if m, err := s.mustStart().Now().Get("made", ""); err != nil || m.Descriptor.Enabled {

@@ -15,6 +15,7 @@ import (
 
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -37,9 +38,7 @@ func (r *definitionRows) Change(ctx context.Context, name skill.ID, do func(now 
 // Latest is the revision of the last change.
 func (r *definitionRows) Latest(t *testing.T) (revision int64) {
 	t.Helper()
-	if err := r.Read.QueryRowContext(t.Context(), "SELECT revision FROM revisions WHERE topic = $1", DefinitionsTopic).Scan(&revision); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, r.Read.QueryRowContext(t.Context(), "SELECT revision FROM revisions WHERE topic = $1", DefinitionsTopic).Scan(&revision))
 	return revision
 }
 
@@ -55,17 +54,11 @@ func testDefinitionRows(t *testing.T, a, b *definitionRows) {
 	t.Helper()
 	all := func(t *testing.T, s *definitionRows) []*Definition {
 		t.Helper()
-		list, err := s.Definitions(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return list
+		return musttest.Get(s.Definitions(t.Context()))(t)
 	}
 	put := func(t *testing.T, s *definitionRows, d *Definition) {
 		t.Helper()
-		if err := s.Change(t.Context(), d.Name, func(*Definition) (*Definition, error) { return d, nil }); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, s.Change(t.Context(), d.Name, func(*Definition) (*Definition, error) { return d, nil }))
 	}
 
 	t.Run("AllFields", func(t *testing.T) {
@@ -125,19 +118,14 @@ func testDefinitionRows(t *testing.T, a, b *definitionRows) {
 			next.Enabled, next.Changed = false, nil
 			return &next, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		for _, d := range all(t, a) {
 			if d.Name == "one" && (d.Enabled || d.Changed != nil || d.Revision <= before["one"]) {
 				t.Errorf("after the change: %+v", d)
 			}
 		}
 		for range 2 { // what is gone can be removed again
-			err := a.Change(t.Context(), "one", func(*Definition) (*Definition, error) { return nil, nil })
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, a.Change(t.Context(), "one", func(*Definition) (*Definition, error) { return nil, nil }))
 		}
 		if _, ok := revisions(all(t, b))["one"]; ok {
 			t.Error("it is still there")

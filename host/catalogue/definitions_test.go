@@ -16,6 +16,7 @@ import (
 	"openskill/host/manifest"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -33,9 +34,7 @@ func newSite(t *testing.T, store *definitionRows) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir(), store: store}
 	for _, dir := range []string{"skills", "cli"} {
-		if err := os.Mkdir(filepath.Join(s.dir, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Mkdir(filepath.Join(s.dir, dir), 0o700))
 	}
 	return s
 }
@@ -50,9 +49,7 @@ func (s *site) write(name, text string) {
 	} else if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
 		err = os.WriteFile(path, []byte(text), 0o600)
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	musttest.Do(s.t, err)
 }
 
 func (s *site) registry() manifest.Options {
@@ -65,10 +62,7 @@ func (s *site) registry() manifest.Options {
 // start reads the folders and opens a catalogue, as a host does.
 func (s *site) start() (*Definitions, error) {
 	s.t.Helper()
-	own, err := manifest.Open(s.registry())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	own := musttest.Get(manifest.Open(s.registry()))(s.t)
 	return OpenDefinitions(s.t.Context(), DefinitionOptions{
 		DB: s.store.DB, Own: own, Registry: s.registry(), Log: slog.New(slog.NewTextHandler(&s.log, nil)), Remote: s.remote,
 		Now: func() time.Time { return time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC) },
@@ -77,10 +71,7 @@ func (s *site) start() (*Definitions, error) {
 
 func (s *site) mustStart() *Definitions {
 	s.t.Helper()
-	c, err := s.start()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	c := musttest.Get(s.start())(s.t)
 	return c
 }
 
@@ -168,9 +159,7 @@ func TestSeeding(t *testing.T) {
 
 	// What the operator changed stays; what he did not follows the files.
 	op := skill.Local()
-	if _, err := c.Disable(t.Context(), op, "echo"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(c.Disable(t.Context(), op, "echo"))(t)
 	mustUpdate(t, c, "voc_search", `{"cost_metadata": {"rate_limit_per_minute": 7}}`)
 	s.write("skills/echo/skill.yaml", strings.Replace(file("echo", "Echoes twice.", "cost_metadata: {rate_limit_per_minute: 6}\n"), "1.0.0", "1.1.0", 1))
 	s.write("skills/skills.yaml", strings.Replace(strings.Replace(list, "Searches.", "Finds.", 1), "is_enabled: false", "is_enabled: true", 1))
@@ -182,10 +171,7 @@ func TestSeeding(t *testing.T) {
 	if v, err := c.Now().Get("voc_search", ""); err != nil || v.Descriptor.Cost.EstimatedTokens != 500 {
 		t.Errorf("the other numbers of the cost: %+v, %v", v, err)
 	}
-	rows, err := store.Definitions(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := musttest.Get(store.Definitions(t.Context()))(t)
 	for _, d := range rows {
 		if d.Name == "echo" && (d.Version != "1.1.0" || d.Enabled || !d.Seed.Enabled || d.UpdatedBy != "" || !strings.HasSuffix(d.Place, "skill.yaml")) {
 			t.Errorf("the row of echo is %+v", d)
@@ -201,11 +187,7 @@ func TestSeeding(t *testing.T) {
 
 func mustUpdate(t *testing.T, c *Definitions, id skill.ID, body string) skill.Descriptor {
 	t.Helper()
-	d, err := c.Update(t.Context(), skill.Local(), id, []byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return musttest.Get(c.Update(t.Context(), skill.Local(), id, []byte(body)))(t)
 }
 
 func TestDeleteAndComeBack(t *testing.T) {
@@ -221,9 +203,7 @@ func TestDeleteAndComeBack(t *testing.T) {
 	code(t, "deleting it twice", err, skill.NotFound)
 	_, err = c.Disable(t.Context(), op, "echo")
 	code(t, "disabling what is deleted", err, skill.NotFound)
-	if _, err := c.Enable(t.Context(), op, "echo"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(c.Enable(t.Context(), op, "echo"))(t)
 	wantsSkills(t, "enabled again", shown(c), `echo "Echoes." 0 true`)
 }
 
@@ -242,9 +222,7 @@ func TestCreate(t *testing.T) {
 	code(t, "the id of a folder", err, skill.Conflict)
 
 	s.write("cli/made.py", "print({})")
-	if err := c.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, c.Refresh(t.Context()))
 	wantsSkills(t, "with its script", shown(c), `echo "Echoes." 0 true`, `made "Made 😀 here." 0 true`)
 	if m, err := c.Now().Get("made", ""); err != nil || m.CheckInput(map[string]any{"n": "x"}, manifest.MaxSteps) == nil || m.Primary.Kind != skill.CLIPython {
 		t.Errorf("%+v, %v", m, err)
@@ -276,9 +254,7 @@ func TestCreate(t *testing.T) {
 	// The files take it over where they define it themselves; what was said of it stays.
 	s.write("skills/module/skill.yaml", file("module", "A module of the files.", ""))
 	wantsSkills(t, "when it has a manifest", shown(s.mustStart()), `echo "Echoes." 0 true`, `made "Made 😀 here." 0 true`, `module "A module." 0 true`)
-	if _, err := c.Delete(t.Context(), op, "made"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(c.Delete(t.Context(), op, "made"))(t)
 	if _, err := c.Create(t.Context(), op, []byte(entry)); err != nil {
 		t.Errorf("what was deleted, again: %v", err)
 	}
@@ -361,20 +337,14 @@ func TestDefinitionsOnTwoHosts(t *testing.T) {
 	two.write("skills/echo/skill.yaml", file("echo", "New.", ""))
 	two.write("skills/only/skill.yaml", file("only", "Of the second host.", ""))
 	a, b := one.mustStart(), two.mustStart()
-	if _, err := b.Disable(t.Context(), skill.Local(), "echo"); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(b.Disable(t.Context(), skill.Local(), "echo"))(t)
+	musttest.Do(t, a.Refresh(t.Context()))
 	wantsSkills(t, "the first host", shown(a), `echo "Old." 0 false`)
 	wantsSkills(t, "the second host", shown(b), `echo "New." 0 false`, `only "Of the second host." 0 true`)
 	if d, err := a.Disable(t.Context(), skill.Local(), "only"); err != nil || d.ID != "only" || d.Enabled || d.Reason == "" {
 		t.Errorf("a skill of the other host alone: %+v, %v", d, err)
 	}
-	if err := b.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, b.Refresh(t.Context()))
 	wantsSkills(t, "the second host then", shown(b), `echo "New." 0 false`, `only "Of the second host." 0 false`)
 }
 
@@ -384,19 +354,13 @@ func TestLookingChangesNothing(t *testing.T) {
 	s := newSite(t, store)
 	s.write("skills/echo/skill.yaml", file("echo", "Echoes.", ""))
 	c := s.mustStart()
-	if _, err := c.Disable(t.Context(), skill.Local(), "echo"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(c.Disable(t.Context(), skill.Local(), "echo"))(t)
 	s.write("skills/other/skill.yaml", file("other", "Is new.", ""))
 	own, err := manifest.Open(s.registry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	before := store.Latest(t)
 	c, err = OpenDefinitions(t.Context(), DefinitionOptions{DB: store.DB, Own: own, Registry: s.registry(), Look: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	wantsSkills(t, "a look", shown(c), `echo "Echoes." 0 false`, `other "Is new." 0 true`)
 	if n := store.Latest(t) - before; n != 0 {
 		t.Errorf("the revision grew by %d", n)
@@ -445,24 +409,13 @@ func TestSeeds(t *testing.T) {
     output_schema: {}
     cost_metadata: {rate_limit_per_minute: ` + rate + `}
 `
-			if err := os.WriteFile(filepath.Join(o.Roots[0].Path, manifest.ListFile), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(filepath.Join(o.Roots[0].Path, manifest.ListFile), []byte(text), 0o600))
 		}
-		if err := os.WriteFile(filepath.Join(o.CLIDir, "seeded.py"), []byte("print({})"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(o.CLIDir, "seeded.py"), []byte("print({})"), 0o600))
 		start := func(d *store.DB) *Definitions {
 			t.Helper()
-			own, err := manifest.Open(o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := OpenDefinitions(t.Context(), DefinitionOptions{DB: d, Own: own, Registry: o, Log: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return c
+			own := musttest.Get(manifest.Open(o))(t)
+			return musttest.Get(OpenDefinitions(t.Context(), DefinitionOptions{DB: d, Own: own, Registry: o, Log: slog.New(slog.DiscardHandler)}))(t)
 		}
 		row := func() *Definition {
 			t.Helper()
@@ -479,12 +432,8 @@ func TestSeeds(t *testing.T) {
 		if again := row(); again.Revision != first.Revision || !again.UpdatedAt.Equal(first.UpdatedAt) {
 			t.Errorf("seeding the same again made revision %d of %d", again.Revision, first.Revision)
 		}
-		if _, err := one.Disable(t.Context(), skill.Local(), "seeded"); err != nil {
-			t.Fatal(err)
-		}
-		if err := two.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(one.Disable(t.Context(), skill.Local(), "seeded"))(t)
+		musttest.Do(t, two.Refresh(t.Context()))
 		if s, err := two.Now().Get("seeded", ""); err != nil || s.Descriptor.Enabled {
 			t.Errorf("on the other host: %+v, %v", s, err)
 		}

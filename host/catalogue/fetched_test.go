@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -19,9 +20,7 @@ func TestNoOtherVersionWhileOneIsFetched(t *testing.T) {
 			continue // never enabled
 		}
 		for _, d := range []Decision{to(Enable, k.tenant, k.id, name), asOperator(to(Approve, k.tenant, k.id, name))} {
-			if _, err := s.decide(d); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(s.decide(d))(t)
 		}
 	}
 	move := func(name string, here bool) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -102,9 +103,7 @@ func TestHammer(t *testing.T) {
 	if left, err := os.ReadDir(s.staging()); err != nil || len(left) > 0 {
 		t.Errorf("left in staging: %v, %v", left, err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Close())
 	s = open(t, dir, change)
 	for k, was := range before {
 		if is := seen(s, k.tenant, k.id); is != was {

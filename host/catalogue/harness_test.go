@@ -18,6 +18,7 @@ import (
 	"openskill/host/manifest"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -85,10 +86,7 @@ func open(tb testing.TB, dir string, change func(*Options)) *Store {
 
 func openOn(tb testing.TB, db *store.DB, dir string, change func(*Options)) *Store {
 	tb.Helper()
-	s, err := Open(options(db, dir, change))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := musttest.Get(Open(options(db, dir, change)))(tb)
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			tb.Error(err)
@@ -163,11 +161,7 @@ func publish(s *Store, tenant string, id skill.ID, version, content string) (ski
 
 func mustPublish(tb testing.TB, s *Store, tenant string, id skill.ID, version, content string) skill.VersionState {
 	tb.Helper()
-	v, err := publish(s, tenant, id, version, content)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return v
+	return musttest.Get(publish(s, tenant, id, version, content))(tb)
 }
 
 // wants fails the test unless err has the code.
@@ -188,28 +182,21 @@ func must[T any](v T, err error) T {
 // folders lists the copies of versions that a store has on its disk.
 func folders(tb testing.TB, s *Store) (list []string) {
 	tb.Helper()
-	all, err := filepath.Glob(filepath.Join(s.o.Dir, "[th]-*", "*"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	all := musttest.Get(filepath.Glob(filepath.Join(s.o.Dir, "[th]-*", "*")))(tb)
 	return append(list, all...)
 }
 
 // archives counts those in the database.
 func archives(tb testing.TB, s *Store) (n int) {
 	tb.Helper()
-	if err := s.o.DB.Read.QueryRowContext(tb.Context(), "SELECT COUNT(*) FROM skill_blobs").Scan(&n); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, s.o.DB.Read.QueryRowContext(tb.Context(), "SELECT COUNT(*) FROM skill_blobs").Scan(&n))
 	return n
 }
 
 // execute changes the database behind the back of its hosts.
 func execute(tb testing.TB, db *store.DB, statement string, args ...any) {
 	tb.Helper()
-	if _, err := db.Write.ExecContext(context.Background(), statement, args...); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Get(db.Write.ExecContext(context.Background(), statement, args...))(tb)
 }
 
 // failing makes every change of uploads fail, until the returned function is called.
@@ -262,9 +249,7 @@ func newHost(t *testing.T, db *store.DB, check checker, change func(*Options)) *
 // restart closes the store and opens it again.
 func (h *host) restart() {
 	h.t.Helper()
-	if err := h.store.Close(); err != nil {
-		h.t.Fatal(err)
-	}
+	musttest.Do(h.t, h.store.Close())
 	h.store = openOn(h.t, h.db, h.dir, h.o)
 }
 
@@ -326,9 +311,7 @@ func (h *host) learns(tenant string, id skill.ID, want string) {
 	h.t.Helper()
 	got := ""
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
-		if err := h.store.Refresh(h.t.Context()); err != nil {
-			h.t.Fatal(err)
-		}
+		musttest.Do(h.t, h.store.Refresh(h.t.Context()))
 		if got = h.seen(tenant, id); got == want {
 			return
 		}
@@ -342,7 +325,5 @@ func (h *host) learns(tenant string, id skill.ID, want string) {
 
 func (h *host) must(_ skill.VersionState, err error) {
 	h.t.Helper()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	musttest.Do(h.t, err)
 }

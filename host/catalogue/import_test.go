@@ -9,6 +9,7 @@ import (
 
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 )
 
 // oldFolderOf unpacks a state folder of an older release.
@@ -52,17 +53,11 @@ func TestImportsOldUploads(t *testing.T) {
 	if n := archives(t, s); n != 3 {
 		t.Errorf("%d archives of three digests", n)
 	}
-	if _, err := s.decide(to(Disable, "acme", "greeter", "1.1.0")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.decide(to(Disable, "acme", "greeter", "1.1.0")))(t)
 	for _, again := range []bool{false, true} {
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, s.Close())
 		if again { // as after a crash at the very end
-			if err := os.Rename(filepath.Join(dir, "skills.imported"), filepath.Join(dir, "skills")); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Rename(filepath.Join(dir, "skills.imported"), filepath.Join(dir, "skills")))
 		}
 		s = open(t, dir, nil)
 		if got, want := seen(s, "acme", "greeter"), "1.1.0 false: 1.0.0=enabled+shared 1.1.0=disabled 1.2.0=quarantined"; got != want {

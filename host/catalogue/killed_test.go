@@ -14,6 +14,7 @@ import (
 
 	"openskill/host/manifest"
 	"openskill/host/store"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -95,13 +96,8 @@ func killOne(t *testing.T, dir string, round int, last map[string]string) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), childDir+"="+dir, fmt.Sprintf("OPENSKILL_TEST_ROUND=%d", round))
 	cmd.Stderr = t.Output()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := musttest.Get(cmd.StdoutPipe())(t)
+	musttest.Do(t, cmd.Start())
 	kill := time.AfterFunc(time.Duration(5+rand.IntN(300))*time.Millisecond, func() { _ = cmd.Process.Kill() })
 	defer kill.Stop()
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -115,15 +111,9 @@ func killOne(t *testing.T, dir string, round int, last map[string]string) {
 		t.Fatalf("round %d: it ended by itself: %v", round, err)
 	}
 
-	db, err := store.Open(t.Context(), store.Options{StateDir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(store.Open(t.Context(), store.Options{StateDir: dir}))(t)
 	defer db.Close()
-	s, err := Open(options(db, dir, func(o *Options) { o.Versions = 10_000 }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(Open(options(db, dir, func(o *Options) { o.Versions = 10_000 })))(t)
 	defer s.Close()
 	for v, said := range last {
 		f := strings.Fields(v)

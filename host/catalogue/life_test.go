@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -172,15 +173,9 @@ func TestGrace(t *testing.T) {
 	mustPublish(t, s, "acme", "up", "1.0.0", "one")
 	mustPublish(t, s, "acme", "up", "2.0.0", "two")
 	folder := must(s.Get("acme", "up", "1.0.0")).Folder
-	if err := s.Quarantine("acme", "up", "2.0.0", "it crashed"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.decide(asOperator(to(Enable, "acme", "up", "2.0.0"))); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.decide(to(Delete, "acme", "up", "1.0.0")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Quarantine("acme", "up", "2.0.0", "it crashed"))
+	musttest.Get(s.decide(asOperator(to(Enable, "acme", "up", "2.0.0"))))(t)
+	musttest.Get(s.decide(to(Delete, "acme", "up", "1.0.0")))(t)
 	c.pass(time.Minute - 1)
 	s.Sweep()
 	if _, err := os.Stat(filepath.Join(folder, "skill.yaml")); err != nil {
@@ -191,9 +186,7 @@ func TestGrace(t *testing.T) {
 	if _, err := os.Stat(folder); !os.IsNotExist(err) {
 		t.Errorf("after the grace: %v", err)
 	}
-	if _, err := s.decide(to(Delete, "acme", "up", "2.0.0")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.decide(to(Delete, "acme", "up", "2.0.0")))(t)
 	c.pass(time.Hour)
 	s.Sweep()
 	if list := folders(t, s); len(list) > 0 || s.skills[key{"acme", "up"}] == nil {
@@ -212,18 +205,14 @@ func TestWhoFindsWhat(t *testing.T) {
 	mustPublish(t, s, "a", "private", "1.0.0", "x")
 	mustPublish(t, s, "b", "other", "1.0.0", "x")
 	for _, v := range []string{"1.0.0", "2.0.0"} {
-		if _, err := s.decide(to(Enable, "a", "up", v)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(s.decide(to(Enable, "a", "up", v)))(t)
 	}
 	_, hidden := s.Get("b", "up", "")
 	_, nothing := s.Get("b", "uq", "")
 	if strings.ReplaceAll(hidden.Error(), "up", "uq") != nothing.Error() {
 		t.Errorf("what is hidden is told apart: %v and %v", hidden, nothing)
 	}
-	if _, err := s.decide(asOperator(to(Approve, "a", "up", "1.0.0"))); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.decide(asOperator(to(Approve, "a", "up", "1.0.0"))))(t)
 	for tenant, want := range map[string]string{
 		"a": "2.0.0 true: 1.0.0=enabled+shared 2.0.0=enabled",
 		"b": "1.0.0 true: 1.0.0=enabled+shared",
@@ -282,15 +271,11 @@ func TestWhoFindsWhat(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, owner, err)
 		}
 	}
-	if _, err := s.decide(to(Disable, "a", "up", "1.0.0")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.decide(to(Disable, "a", "up", "1.0.0")))(t)
 	if got := seen(s, "c", "up"); got != "1.0.0 false: 1.0.0=disabled+shared" {
 		t.Errorf("approved and disabled: %s", got)
 	}
-	if _, err := s.decide(to(Delete, "a", "up", "1.0.0")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.decide(to(Delete, "a", "up", "1.0.0")))(t)
 	if got := seen(s, "c", "up"); got != "NOT_FOUND" {
 		t.Errorf("approved and deleted: %s", got)
 	}
@@ -304,12 +289,8 @@ func TestQuarantineOutlivesFiles(t *testing.T) {
 	s := open(t, dir, change)
 	for _, v := range []string{"1.0.0", "2.0.0"} {
 		mustPublish(t, s, "acme", "up", v, v)
-		if err := s.Quarantine("acme", "up", v, "it crashed"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.decide(to(Delete, "acme", "up", v)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, s.Quarantine("acme", "up", v, "it crashed"))
+		musttest.Get(s.decide(to(Delete, "acme", "up", v)))(t)
 	}
 	c.pass(time.Minute)
 	s.Sweep()

@@ -15,6 +15,7 @@ import (
 	"openskill/host/packages"
 	"openskill/host/store"
 	"openskill/internal/digest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -98,9 +99,7 @@ func (h *host) awaits(version, want string) {
 	h.t.Helper()
 	got := ""
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if err := h.store.Refresh(h.t.Context()); err != nil {
-			h.t.Fatal(err)
-		}
+		musttest.Do(h.t, h.store.Refresh(h.t.Context()))
 		if got = words(h.store, "acme", "up", version); got == want {
 			return
 		}
@@ -132,30 +131,20 @@ func testPackagesOfVersions(t *testing.T, m *store.DB) {
 		t.Fatalf("%q, %v", sets, err)
 	}
 	for _, set := range sets {
-		if err := os.RemoveAll(set); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.RemoveAll(set))
 	}
 	b.awaits("1.0.0", "words for 1.0.0 pyyaml")
 	b.restart()
 	if got := words(b.store, "acme", "up", "1.0.0"); got != "words for 1.0.0 pyyaml" {
 		t.Errorf("after a restart: %q", got)
 	}
-	if err := b.store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(filepath.Join(b.dir, "packages")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, b.store.Close())
+	musttest.Do(t, os.RemoveAll(filepath.Join(b.dir, "packages")))
 	b.restart()
 	b.awaits("1.0.0", "words for 1.0.0 pyyaml")
 	found := must(b.store.Get("acme", "up", "1.0.0"))
-	if err := b.store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(found.Packages, "python", "words.py"), []byte("other words"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, b.store.Close())
+	musttest.Do(t, os.WriteFile(filepath.Join(found.Packages, "python", "words.py"), []byte("other words"), 0o600))
 	b.restart()
 	b.awaits("1.0.0", "words for 1.0.0 pyyaml")
 

@@ -15,6 +15,7 @@ import (
 
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -28,10 +29,7 @@ const (
 // onDatabase is a host whose uploads are in a real database.
 func onDatabase(t *testing.T, url, dir string) *host {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(store.Open(t.Context(), store.Options{URL: url}))(t)
 	t.Cleanup(func() { db.Close() })
 	return newHost(t, db, nil, func(o *Options) { o.Dir, o.Skills, o.Versions = dir, 100_000, 100_000 })
 }
@@ -54,9 +52,7 @@ func uploadUntilKilled(t *testing.T) {
 				continue
 			}
 			fmt.Println("ACK", id, "begin-"+do.said)
-			if _, err := do.act(); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(do.act())(t)
 			fmt.Println("ACK", id, do.said)
 		}
 	}
@@ -81,13 +77,8 @@ func TestSharedKilled(t *testing.T) {
 	for round := range kills {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSharedKilled$")
 		cmd.Env = append(os.Environ(), killedURL+"="+url, killedDir+"="+dir, killedRound+"="+strconv.Itoa(round), "TMPDIR="+leftovers)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := musttest.Get(cmd.StdoutPipe())(t)
+		musttest.Do(t, cmd.Start())
 		var kill *time.Timer
 		acks := 0
 		for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -120,10 +111,7 @@ func TestSharedKilled(t *testing.T) {
 			t.Errorf("%s was %s; it is %q on the host that was killed, and %q on another", id, word, here, there)
 		}
 	}
-	found, err := filepath.Glob(filepath.Join(dir, "t-*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := musttest.Get(filepath.Glob(filepath.Join(dir, "t-*", "*")))(t)
 	t.Logf("%d kills, %d changes acknowledged, the last word on %d skills, %d folders", kills, acknowledged, len(said), len(found))
 	if len(found) > len(said) {
 		t.Errorf("%d folders for %d skills", len(found), len(said))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"openskill/host/store"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -40,9 +41,7 @@ func testSharedLife(t *testing.T, m *store.DB) {
 	wants(t, err, skill.Conflict)
 	b.must(b.store.decide(to(Rollback, "acme", "up", "")))
 	a.learns("acme", "up", "1.0.0 true: 1.0.0=enabled 1.1.0=disabled one")
-	if err := b.store.Quarantine("acme", "up", "1.0.0", "it crashed"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, b.store.Quarantine("acme", "up", "1.0.0", "it crashed"))
 	a.learns("acme", "up", "1.0.0 false: 1.0.0=quarantined 1.1.0=disabled one")
 	_, err = a.store.decide(to(Enable, "acme", "up", "1.0.0"))
 	wants(t, err, skill.Forbidden)
@@ -107,23 +106,16 @@ func TestSharedFilesAreACopy(t *testing.T) { onBoth(t, testSharedFilesAreACopy) 
 func testSharedFilesAreACopy(t *testing.T, m *store.DB) {
 	t.Helper()
 	a, b := newHost(t, m, nil, nil), newHost(t, m, nil, nil)
-	if err := b.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, b.store.Close())
 	a.must(a.upload("acme", "up", "1.0.0", "one"))
 	a.must(a.store.decide(to(Enable, "acme", "up", "")))
 	b.restart()
 	const want = "1.0.0 true: 1.0.0=enabled one"
 	b.learns("acme", "up", want)
 
-	found, err := b.store.Get("acme", "up", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := musttest.Get(b.store.Get("acme", "up", ""))(t)
 	file := filepath.Join(found.Folder, "lib", "m.wasm")
-	if err := errors.Join(os.Chmod(file, 0o600), os.WriteFile(file, []byte("bad"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(os.Chmod(file, 0o600), os.WriteFile(file, []byte("bad"), 0o600)))
 	if got := b.seen("acme", "up"); got == "1.0.0 true: 1.0.0=enabled bad" {
 		t.Errorf("changed files are served: %s", got)
 	}
@@ -135,9 +127,7 @@ func testSharedFilesAreACopy(t *testing.T, m *store.DB) {
 
 	// What a crash may leave: a folder that no record names.
 	stray := filepath.Join(b.dir, "uploads", "t-acme", "stray", "1.0.0@0123456789abcdef")
-	if err := os.MkdirAll(stray, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(stray, 0o700))
 	b.restart()
 	b.learns("acme", "up", want)
 	if list := folders(t, b.store); len(list) != 1 {
@@ -238,17 +228,13 @@ func testPublishesWithoutPlaceForTheFiles(t *testing.T, m *store.DB) {
 	t.Helper()
 	a, b := newHost(t, m, nil, nil), newHost(t, m, nil, nil)
 	blocked := a.store.Folder("acme")
-	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(blocked, nil, 0o600))
 	a.must(a.upload("acme", "up", "1.0.0", "one"))
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
 	if got := a.seen("acme", "up"); got != "NOT_FOUND" {
 		t.Errorf("without its files: %s", got)
 	}
-	if err := os.Remove(blocked); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Remove(blocked))
 	a.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
 }
 
@@ -261,9 +247,7 @@ func testSharedChangesAreLost(t *testing.T, m *store.DB) {
 	a.must(a.upload("acme", "up", "1.0.0", "one"))
 	b.learns("acme", "up", "1.0.0 false: 1.0.0=disabled one")
 	var before int64
-	if err := m.Read.QueryRowContext(t.Context(), "SELECT revision FROM revisions WHERE topic = $1", Topic).Scan(&before); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, m.Read.QueryRowContext(t.Context(), "SELECT revision FROM revisions WHERE topic = $1", Topic).Scan(&before))
 	a.must(a.store.decide(to(Enable, "acme", "up", "")))
 	a.must(a.upload("acme", "more", "1.0.0", "more"))
 	b.learns("acme", "more", "1.0.0 false: 1.0.0=disabled more")

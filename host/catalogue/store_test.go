@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -26,19 +27,13 @@ func TestWhatIsKept(t *testing.T) {
 		t.Errorf("published as %+v", v)
 	}
 	mustPublish(t, s, "acme", "up", "1.1.0", "two")
-	if _, err := s.decide(to(Enable, "acme", "up", "1.0.0")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.decide(to(Enable, "acme", "up", "1.0.0")))(t)
 	mustPublish(t, s, "../Ünïcode /", "up", "1.0.0", "other")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Close())
 
 	s = open(t, dir, nil)
 	found, err := s.Get("acme", "up", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	d := found.Descriptor
 	if d.Version != "1.0.0" || !d.Enabled || d.State != skill.StateEnabled || d.Trust != skill.Community || found.Owner != "acme" || d.Digest != v.Digest {
 		t.Errorf("found %+v of %q", d, found.Owner)
@@ -151,9 +146,7 @@ func TestQuotas(t *testing.T) {
 		wants(t, err, skill.Conflict)
 		mustPublish(t, s, "acme", "b", "1.1.0", "x")
 		mustPublish(t, s, "other", "c", "1.0.0", "x")
-		if _, err := s.decide(to(Delete, "acme", "a", "1.0.0")); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(s.decide(to(Delete, "acme", "a", "1.0.0")))(t)
 		mustPublish(t, s, "acme", "c", "1.0.0", "x")
 	})
 	t.Run("versions", func(t *testing.T) {
@@ -163,9 +156,7 @@ func TestQuotas(t *testing.T) {
 		mustPublish(t, s, "acme", "a", "1.1.0", "x")
 		_, err := publish(s, "acme", "a", "1.2.0", "x")
 		wants(t, err, skill.Conflict)
-		if _, err := s.decide(to(Delete, "acme", "a", "1.0.0")); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(s.decide(to(Delete, "acme", "a", "1.0.0")))(t)
 		_, err = publish(s, "acme", "a", "1.2.0", "x") // its files are still there
 		wants(t, err, skill.Conflict)
 		c.pass(time.Minute)
@@ -211,16 +202,12 @@ func TestQuotas(t *testing.T) {
 func TestSpaceIsThatOfTheDisk(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 100 {
-		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600))
 	}
 	if got := spaceOf(dir); got != 101*block {
 		t.Errorf("100 empty files take %d bytes, want %d", got, 101*block)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "0"), make([]byte, block+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "0"), make([]byte, block+1), 0o600))
 	if got := spaceOf(dir); got != 102*block {
 		t.Errorf("with one of two blocks they take %d bytes, want %d", got, 102*block)
 	}
@@ -229,18 +216,12 @@ func TestSpaceIsThatOfTheDisk(t *testing.T) {
 func TestUploadThatEnds(t *testing.T) {
 	s := open(t, t.TempDir(), nil)
 	u, err := s.Begin(author("acme"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	f, err := u.File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer f.Close()
 	a, err := pack(u.Staging(), "up", "1.0.0", "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = u.publish(ctx, a)
@@ -266,9 +247,7 @@ func TestOneProcessHasTheStore(t *testing.T) {
 	if _, err := Open(options(s.o.DB, dir, nil)); err == nil || !strings.Contains(err.Error(), "another openskill") {
 		t.Fatalf("a second store: %v", err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Close())
 	open(t, dir, nil)
 	_, err := publish(s, "acme", "up", "1.0.0", "one")
 	if err == nil {
@@ -278,12 +257,8 @@ func TestOneProcessHasTheStore(t *testing.T) {
 
 func overwrite(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Chmod(path, 0o600))
+	musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // U09: a file that is swapped on disk does not run.
@@ -294,35 +269,25 @@ func TestSwappedFile(t *testing.T) {
 			t.Helper()
 			info := must(os.Stat(file))
 			overwrite(t, file, "eno")
-			if err := os.Chtimes(file, info.ModTime(), info.ModTime()); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Chtimes(file, info.ModTime(), info.ModTime()))
 		},
 		"replaced": func(t *testing.T, file string) {
 			t.Helper()
 			writable(t, file)
 			overwriteNew(t, file+"x", "eno")
-			if err := os.Rename(file+"x", file); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Rename(file+"x", file))
 		},
 		"one more": func(t *testing.T, file string) { t.Helper(); writable(t, file); overwriteNew(t, file+"x", "x") },
 		"gone": func(t *testing.T, file string) {
 			t.Helper()
 			writable(t, file)
-			if err := os.Remove(file); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Remove(file))
 		},
 		"a link": func(t *testing.T, file string) {
 			t.Helper()
 			writable(t, file)
-			if err := os.Rename(file, file+"x"); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(file+"x", file); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Rename(file, file+"x"))
+			musttest.Do(t, os.Symlink(file+"x", file))
 		},
 	} {
 		for _, when := range []string{"while it serves", "before it starts"} {
@@ -330,9 +295,7 @@ func TestSwappedFile(t *testing.T) {
 				dir := t.TempDir()
 				s := open(t, dir, nil)
 				mustPublish(t, s, "acme", "up", "1.0.0", "one")
-				if _, err := s.decide(to(Enable, "acme", "up", "")); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Get(s.decide(to(Enable, "acme", "up", "")))(t)
 				folder := must(s.Get("acme", "up", "")).Folder
 				if when == "before it starts" {
 					_ = s.Close()
@@ -364,16 +327,12 @@ func TestSwappedFile(t *testing.T) {
 
 func writable(t *testing.T, file string) {
 	t.Helper()
-	if err := os.Chmod(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Chmod(filepath.Dir(file), 0o700))
 }
 
 func overwriteNew(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o400); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(path, []byte(text), 0o400))
 }
 
 // A host that accepts less than the one before shows why, and forgets nothing.
@@ -381,9 +340,7 @@ func TestNotAcceptedAnyMore(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, nil)
 	mustPublish(t, s, "acme", "up", "1.0.0", "one")
-	if _, err := s.decide(to(Enable, "acme", "up", "")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.decide(to(Enable, "acme", "up", "")))(t)
 	_ = s.Close()
 	s = open(t, dir, func(o *Options) {
 		o.Read = func(string) (*manifest.Skill, []manifest.Problem) {
@@ -412,9 +369,7 @@ func TestWhatACrashLeaves(t *testing.T) {
 		filepath.Join(s.Folder("acme"), strings.Repeat("0", 64), "skill.yaml"),                // moved, and not in the database
 		filepath.Join(s.o.Dir, "t-other", "1.0.0@0123456789abcdef", "lib", "made", "nothing"), // of nobody
 	} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{"), 0o600)))
 	}
 	s = open(t, dir, nil)
 	if list := folders(t, s); len(list) != 1 || list[0] != must(s.Get("acme", "up", "1.0.0")).Folder {

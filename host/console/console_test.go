@@ -15,6 +15,7 @@ import (
 
 	"openskill/host/records"
 	"openskill/host/selftest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -74,10 +75,7 @@ func TestScopesHaveWords(t *testing.T) {
 
 // A page without a scope is shown to nobody, and no other test would miss it.
 func TestEveryPageHasAScope(t *testing.T) {
-	said, err := os.ReadFile("../../docs/console.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	said := musttest.Get(os.ReadFile("../../docs/console.md"))(t)
 	table := regexp.MustCompile(`(?m)^\| ([A-Z][A-Za-z, ]+) \| .*`+"`").FindAllStringSubmatch(string(said), -1)
 	named := map[string]bool{}
 	for _, row := range table {
@@ -240,33 +238,23 @@ func TestLive(t *testing.T) {
 			v.get(t, "/console/x")
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			req, err := http.NewRequestWithContext(ctx, "GET", srv.URL+"/console/executions/live", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := musttest.Get(http.NewRequestWithContext(ctx, "GET", srv.URL+"/console/executions/live", nil))(t)
 			req.AddCookie(v.cookie)
 			resp, err := http.DefaultTransport.RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			defer resp.Body.Close()
 			if resp.Header.Get("Content-Type") != "text/event-stream" {
 				t.Fatalf("%d %v", resp.StatusCode, resp.Header)
 			}
 			// The first bytes come when the view is there.
 			first := make([]byte, 3)
-			if _, err := io.ReadFull(resp.Body, first); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(io.ReadFull(resp.Body, first))(t)
 			f.o.Tail.Add(&records.EndedCall{ID: "theirs", Tenant: "globex", Skill: "theirs"})
 			f.o.Tail.Add(&records.EndedCall{ID: "ours", Tenant: "acme", Skill: "ours\n<script>\u202e", Code: "TIMEOUT"})
 			got := make([]byte, 0, 1024)
 			for !bytes.Contains(got, []byte("\n\nevent: call")) || !bytes.HasSuffix(got, []byte("\n\n")) {
 				b := make([]byte, 4096)
-				n, err := resp.Body.Read(b)
-				if err != nil {
-					t.Fatal(err)
-				}
+				n := musttest.Get(resp.Body.Read(b))(t)
 				got = append(got, b[:n]...)
 			}
 			if text := string(got); strings.Contains(text, "theirs") || strings.Contains(text, "<script>") || !strings.Contains(text, "&lt;script&gt;‹U+202E›") {
@@ -277,9 +265,7 @@ func TestLive(t *testing.T) {
 				f.revoke(t, "viewer")
 			case "loses a scope":
 				for _, statement := range []string{"UPDATE api_key_changes SET revision = revision + 1", "UPDATE api_keys SET scopes = 'skills:read', revision = (SELECT revision FROM api_key_changes) WHERE id = '" + f.id("viewer") + "'"} {
-					if _, err := f.db.Exec(t.Context(), statement); err != nil {
-						t.Fatal(err)
-					}
+					musttest.Get(f.db.Exec(t.Context(), statement))(t)
 				}
 				f.pass(time.Second)
 			case "signs out":
@@ -362,9 +348,7 @@ func TestSelfTestOnSettings(t *testing.T) {
 		{"unread", nil, []string{"Cannot read the report"}, "cut off"},
 	} {
 		if c.last != nil {
-			if err := selftest.Keep(t.Context(), f.db, c.last); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, selftest.Keep(t.Context(), f.db, c.last))
 		} else if _, err := f.db.Exec(t.Context(), "UPDATE selftest SET report = 'cut off'"); err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ import (
 	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -94,9 +95,7 @@ func openOn(t testing.TB, db *store.DB, change func(*Options)) *fake {
 	}
 	now := func() time.Time { f.mu.Lock(); defer f.mu.Unlock(); return f.now }
 	callers, err := identity.New(identity.Options{Keys: stalling{identity.NewKeyStore(db), f}, Secret: jwtSecret, Log: slog.New(slog.DiscardHandler), Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	t.Cleanup(func() { _ = callers.Close() }) // it notes when keys were used
 	f.addKey(t, "operator", "acme", skill.Scopes()...)
 	f.addKey(t, "reader", "acme", skill.ScopeRead, skill.ScopeExecutions)
@@ -118,9 +117,7 @@ func openOn(t testing.TB, db *store.DB, change func(*Options)) *fake {
 func (f *fake) addKey(t testing.TB, name, tenant string, scopes ...string) {
 	t.Helper()
 	_, text, err := f.keys.Create(t.Context(), identity.NewKey{Name: name, Tenant: tenant, Scopes: scopes, Life: identity.Never, By: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	f.shown[name] = text
 	f.who[f.principal(name)] = "key:" + name
 }
@@ -132,10 +129,7 @@ const tokenLife = 30 * time.Minute
 func (f *fake) addToken(t testing.TB, name, subject, tenant string, scopes ...string) {
 	t.Helper()
 	claims := jwt.MapClaims{"sub": subject, "tenant": tenant, "scope": strings.Join(scopes, " "), "exp": f.now.Add(tokenLife).Unix(), "jti": name}
-	text, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString([]byte(jwtSecret))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString([]byte(jwtSecret)))(t)
 	f.shown[name], f.who[subject] = text, subject
 }
 
@@ -151,9 +145,7 @@ func (f *fake) principal(name string) string { return "key:" + f.id(name) }
 // revoke ends a key, as its host learns within a second.
 func (f *fake) revoke(t testing.TB, name string) {
 	t.Helper()
-	if _, err := f.keys.Revoke(t.Context(), f.id(name)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(f.keys.Revoke(t.Context(), f.id(name)))(t)
 	f.pass(time.Second)
 }
 
@@ -167,9 +159,7 @@ func (f *fake) pass(d time.Duration) {
 // signed is the number of sessions.
 func (f *fake) signed(t testing.TB) (n int) {
 	t.Helper()
-	if err := f.db.Read.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM console_sessions").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, f.db.Read.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM console_sessions").Scan(&n))
 	return n
 }
 

@@ -17,6 +17,7 @@ import (
 	"openskill/host/identity"
 	"openskill/host/records"
 	"openskill/host/selftest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -34,10 +35,7 @@ func harmless(t *testing.T, what, page string) {
 	if !utf8.ValidString(page) {
 		t.Errorf("%s: the page is no UTF-8", what)
 	}
-	doc, err := html.Parse(strings.NewReader(page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := musttest.Get(html.Parse(strings.NewReader(page)))(t)
 	seen := func(text string) {
 		for i, r := range text {
 			if hidden(r) && r != '\n' && r != '\t' {
@@ -96,10 +94,7 @@ func attribute(n *html.Node, key string) string {
 // TestHostileText puts hostile into each field of everything that pages show, one after the
 // other.
 func TestHostileText(t *testing.T) {
-	h, err := json.Marshal(hostile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := musttest.Get(json.Marshal(hostile))(t)
 	id := "01a202dd-0000-7000-8000-000000000001"
 	descriptor := `{"id":"echo","version":"1.0.0","description":"D","runner":"wasm:wasi","fallback":"cli:python","trust":"community","digest":"sha256:0","enabled":true,"state":"enabled","reason":"R","limits":{},"permissions":{"data":true,"scratch":true,"env":["E"]},"requires":["P"],"input_schema":{"type":"object","properties":{"N":{"type":"string","description":"F","default":"V","maxLength":5},"e":{"enum":["O"]},"j":{"type":"array","default":["W"]}}},"output_schema":{"title":"T"}}`
 	execution := `{"id":"` + id + `","status":"failed","skill":"S","script":"C","version":"V","digest":"G","runner":"R","tenant":"T","principal":"P","principal_type":"Y","key":"K","trace_id":"X","session":"Z","iteration":0,"replay_of":"O","damaged":"B","started_at":"2026-11-22T10:00:00Z","finished_at":"2026-11-22T10:00:01Z","duration_ms":5,"error":{"code":"E","message":"M"},"limits":{},"input":{"bytes":3,"sha256":"H","json":{"I":"J"}},"output":{"bytes":3,"json":"Q"},"artifacts":[{"name":"A","size":3,"sha256":"","kept":true},{"name":"B","size":3,"sha256":""}],"unlisted":{"count":900,"bytes":7,"sha256":"H"},"processes":{"started":900,"list":[{"id":2,"parent":1,"program":"F","exit":1},{"id":3,"parent":2,"program":"F","exit":1}]},"logs":"L","result":{"data":"U"}}`
@@ -183,14 +178,10 @@ func TestHostileTextOfTheHost(t *testing.T) {
 			return &ChainState{Tenant: hostile, Faults: []string{hostile}, Found: 2}, nil
 		}
 		keys := identity.NewKeyStore(o.DB)
-		if err := keys.Create(t.Context(), &identity.Key{ID: "abc", Name: hostile, Tenant: hostile, Scopes: []string{hostile}, CreatedBy: hostile, CreatedAt: time.Now()}); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, keys.Create(t.Context(), &identity.Key{ID: "abc", Name: hostile, Tenant: hostile, Scopes: []string{hostile}, CreatedBy: hostile, CreatedAt: time.Now()}))
 		o.Keys = func(skill.Principal) *identity.Keys { return identity.NewKeys(keys) }
 		row := selftest.Row{Case: hostile, Limit: hostile, Happened: hostile, Verdict: hostile, Problems: []string{hostile}}
-		if err := selftest.Keep(t.Context(), o.DB, &selftest.Kept{Version: hostile, Report: selftest.Report{Promises: []selftest.Row{row}, Rows: []selftest.Row{row}}}); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, selftest.Keep(t.Context(), o.DB, &selftest.Kept{Version: hostile, Report: selftest.Report{Promises: []selftest.Row{row}, Rows: []selftest.Row{row}}}))
 	})
 	f.answers["GET /executions"] = `{"data":[],"next":null}`
 	f.o.Recent.Denied(hostile, hostile)
@@ -328,10 +319,7 @@ func FuzzMarkdown(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
-		doc, err := html.Parse(strings.NewReader(markdown(source)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		doc := musttest.Get(html.Parse(strings.NewReader(markdown(source))))(t)
 		for n := range doc.Descendants() {
 			if n.Type == html.ElementNode {
 				for _, a := range n.Attr {
@@ -369,10 +357,7 @@ func TestInputOfForms(t *testing.T) {
 		{"in.0=x&in.6=a", "", "o"},
 		{"in.0=x&other=1", `{"s":"x"}`, ""},
 	} {
-		q, err := url.ParseQuery(tc.given)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := musttest.Get(url.ParseQuery(tc.given))(t)
 		f := formOf(json.RawMessage(schema))
 		got, ok := f.read(q)
 		wrong := ""

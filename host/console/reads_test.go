@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"openskill/host/internal/gate"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -44,10 +45,7 @@ func TestLongAnswersAreReadInTurns(t *testing.T) {
 		}
 		for text, busy := range map[string]int{"short": 200, strings.Repeat("x", longAnswer): 429} {
 			f.answers[c.asks] = strings.ReplaceAll(c.answer, "TEXT", text)
-			leave, err := turns.TryEnter("somebody else")
-			if err != nil {
-				t.Fatal(err)
-			}
+			leave := musttest.Get(turns.TryEnter("somebody else"))(t)
 			taken = 1
 			if code := page(); code != busy {
 				t.Errorf("%s of %d bytes without a place: %d, want %d", c.path, len(text), code, busy)

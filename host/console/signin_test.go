@@ -15,6 +15,7 @@ import (
 	"openskill/host/internal/gate"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -251,14 +252,10 @@ func TestRowsOfSessionsOpenNothing(t *testing.T) {
 		if err != nil || s == nil || name == "operator" && strings.Contains(s.credential, "osk_") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := f.db.Exec(t.Context(), "UPDATE console_sessions SET credential = $1", rows[0][1]); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(f.db.Exec(t.Context(), "UPDATE console_sessions SET credential = $1", rows[0][1]))(t)
 	}
 	v := f.signedIn(t, "reader")
-	if _, err := f.db.Exec(t.Context(), "UPDATE console_sessions SET credential = (SELECT credential FROM console_sessions WHERE id <> $1 LIMIT 1) WHERE id = $1", rowOf(v.cookie.Value)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(f.db.Exec(t.Context(), "UPDATE console_sessions SET credential = (SELECT credential FROM console_sessions WHERE id <> $1 LIMIT 1) WHERE id = $1", rowOf(v.cookie.Value)))(t)
 	if w := v.get(t, "/console/x"); w.Code != 303 {
 		t.Errorf("with the credential of another session: %d", w.Code)
 	}
@@ -321,10 +318,7 @@ func TestMadeUpCookiesWaitForTheirTurn(t *testing.T) {
 		t.Errorf("%d look at once, and %d wait", places, queue)
 	}
 	f.sessions.looks = gate.New(gate.Options{Places: 1})
-	leave, err := f.sessions.looks.TryEnter("somebody else")
-	if err != nil {
-		t.Fatal(err)
-	}
+	leave := musttest.Get(f.sessions.looks.TryEnter("somebody else"))(t)
 	if w := v.get(t, "/console/x"); w.Code != 503 || !strings.Contains(w.Body.String(), "too many concurrent requests") {
 		t.Errorf("without a place: %d %s", w.Code, w.Body)
 	}
@@ -333,9 +327,7 @@ func TestMadeUpCookiesWaitForTheirTurn(t *testing.T) {
 		t.Fatal(s, err)
 	}
 	p, _, err := f.whose(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	under := &view{Console: f.Console, s: s, p: p}
 	if err := under.stillGood(t.Context()); err != nil {
 		t.Errorf("work under way: %v", err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -192,9 +193,7 @@ func TestHeavyInputs(t *testing.T) {
 	}
 	_, _, places, _ := h.checks.Load()
 	for ; held < places; held++ { // as if so many were being checked
-		if _, err := h.checks.TryEnter(fmt.Sprint(held)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(h.checks.TryEnter(fmt.Sprint(held)))(t)
 	}
 	if r := h.Invoke(context.Background(), skill.Local(), ask("stats", heavy)); r.Error == nil || r.Error.Code != skill.RateLimited {
 		t.Errorf("got %+v", r.Error)
@@ -217,9 +216,7 @@ func TestSlowChecks(t *testing.T) {
 	}
 	_, _, places, _ := h.checks.Load()
 	for i := range places {
-		if _, err := h.checks.TryEnter(fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(h.checks.TryEnter(fmt.Sprint(i)))(t)
 	}
 	if r := h.Invoke(context.Background(), skill.Local(), ask("slow", items(50))); r.Error == nil || r.Error.Code != skill.RateLimited {
 		t.Errorf("without a place: %+v", r.Error)
@@ -235,10 +232,7 @@ func TestLargeSchemasAreCompiledByTurns(t *testing.T) {
 	_, _, places, _ := h.checks.Load()
 	var all []func()
 	for i := range places {
-		leave, err := h.checks.TryEnter(fmt.Sprint(i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		leave := musttest.Get(h.checks.TryEnter(fmt.Sprint(i)))(t)
 		all = append(all, leave)
 	}
 	if r := h.Invoke(context.Background(), skill.Local(), ask("wide", "{}")); r.Error == nil || r.Error.Code != skill.RateLimited {
@@ -248,9 +242,7 @@ func TestLargeSchemasAreCompiledByTurns(t *testing.T) {
 	if r := h.Invoke(context.Background(), skill.Local(), ask("wide", "{}")); !r.Success {
 		t.Errorf("with one: %+v", r.Error)
 	}
-	if _, err := h.checks.TryEnter("0"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(h.checks.TryEnter("0"))(t)
 	if r := h.Invoke(context.Background(), skill.Local(), ask("wide", "{}")); !r.Success {
 		t.Errorf("once it is compiled: %+v", r.Error)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -57,12 +58,8 @@ func open(t *testing.T, change func(*Options)) *house {
 	dir := t.TempDir()
 	write := func(path, text string) {
 		path = filepath.Join(dir, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write("trusted/stats/skill.yaml", file)
 	write("trusted/off/skill.yaml", strings.Replace(file, "id: stats", "id: off\nis_enabled: false", 1))
@@ -85,10 +82,7 @@ func open(t *testing.T, change func(*Options)) *house {
 		wasm: &runnertest.Runner{Is: skill.WasmWASI}, cli: &runnertest.Runner{Is: skill.CLIPython}, python: &runnertest.Runner{Is: skill.WasmPython},
 		log: &bytes.Buffer{},
 	}
-	set, err := NewSet(h.wasm, h.cli, h.python)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := musttest.Get(NewSet(h.wasm, h.cli, h.python))(t)
 	o := Options{
 		Skills: manifest.Shared{Registry: reg}, Runners: set, DataRoot: h.data,
 		Log: slog.New(slog.NewJSONHandler(h.log, nil)),
@@ -114,9 +108,7 @@ func (h *house) line(t *testing.T) map[string]any {
 		t.Fatalf("%d lines in the log, want 1:\n%s", len(lines), h.log)
 	}
 	var m map[string]any
-	if err := json.Unmarshal([]byte(lines[0]), &m); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, json.Unmarshal([]byte(lines[0]), &m))
 	return m
 }
 
@@ -144,10 +136,7 @@ func TestSuccess(t *testing.T) {
 	req := ask("stats", `{"numbers": [1, 2, 3]}`)
 	req.Limits = skill.Limits{Timeout: time.Hour, Fuel: 500}
 	got := h.Invoke(context.Background(), skill.Local(), req)
-	b, err := json.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(json.Marshal(got))(t)
 	digest := got.Meta.Digest
 	want := `{"success":true,"skill_id":"stats","trace_id":"t-1","data":{"mean":2},"error":null,"meta":{"latency_ms":` +
 		fmt.Sprint(got.Meta.LatencyMS) + `,"version":"0.1.0","execution_id":"e-1","runner":"wasm:wasi","digest":"` + digest +
@@ -213,9 +202,7 @@ func TestStderrIsLogged(t *testing.T) {
 			Trace     string `json:"trace_id"`
 			Bytes     int
 		}
-		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &line); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, json.Unmarshal([]byte(lines[len(lines)-1]), &line))
 		if line.Msg != "stderr" || line.Trace != "t-1" || line.Bytes != len(said) || len(line.Text) > 4<<10+3 || !strings.HasSuffix(line.Text, "[1m last words in …/a.py") {
 			t.Errorf("%d bytes of text: %s", len(line.Text), lines[len(lines)-1])
 		}
@@ -364,10 +351,7 @@ func (c failure) check(t *testing.T, h *house, r *skill.Result) {
 	if r.Success || r.Data != nil || r.Error == nil {
 		t.Fatalf("success %v, data %s, error %v", r.Success, r.Data, r.Error)
 	}
-	details, err := json.Marshal(r.Error.Details)
-	if err != nil {
-		t.Fatal(err)
-	}
+	details := musttest.Get(json.Marshal(r.Error.Details))(t)
 	if r.Error.Code != c.code || r.Error.Status != c.code.Status() {
 		t.Errorf("code %s %d, want %s (%s %s)", r.Error.Code, r.Error.Status, c.code, r.Error.Message, details)
 	}
@@ -380,10 +364,7 @@ func (c failure) check(t *testing.T, h *house, r *skill.Result) {
 	if got := len(h.wasm.Calls()); got != 0 && !c.ran || got == 0 && c.ran {
 		t.Errorf("%d runs", got)
 	}
-	all, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := musttest.Get(json.Marshal(r))(t)
 	for _, secret := range []string{"/srv", "goroutine", "/usr/lib", h.folder, `\u001b`, "\u202e"} {
 		if strings.Contains(string(all), secret) {
 			t.Errorf("the answer shows %q: %s", secret, all)

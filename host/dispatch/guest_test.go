@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
@@ -32,9 +33,7 @@ func FuzzGuest(f *testing.F) {
 			t.Fatalf("success %v, data %s, error %v", r.Success, r.Data, r.Error)
 		}
 		b, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		if r.Success {
 			if _, err := strictjson.Decode(r.Data, maxOutputDepth, nil); err != nil || exit != 0 {
 				t.Fatalf("exit %d, data %q: %v", exit, r.Data, err)
@@ -50,9 +49,7 @@ func FuzzGuest(f *testing.F) {
 			t.Fatalf("error %s", b)
 		}
 		var e any
-		if err := json.Unmarshal(b, &e); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, json.Unmarshal(b, &e))
 		if text := unfit(e); text != "" {
 			t.Fatalf("the answer holds %q: %s", text, b)
 		}
@@ -86,25 +83,11 @@ func unfit(v any) string {
 func guestDoor(tb testing.TB) (*Dispatcher, *manifest.Skill) {
 	tb.Helper()
 	dir := tb.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "skill.yaml"), []byte(file), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, os.WriteFile(filepath.Join(dir, "skill.yaml"), []byte(file), 0o600))
 	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1}
-	reg, err := manifest.Open(manifest.Options{Roots: []manifest.Root{{Path: dir, Trust: skill.Trusted}}, Defaults: one, Caps: one})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	s, err := reg.Get("stats", "")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	set, err := NewSet()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	d, err := New(Options{Skills: manifest.Shared{Registry: reg}, Runners: set})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	reg := musttest.Get(manifest.Open(manifest.Options{Roots: []manifest.Root{{Path: dir, Trust: skill.Trusted}}, Defaults: one, Caps: one}))(tb)
+	s := musttest.Get(reg.Get("stats", ""))(tb)
+	set := musttest.Get(NewSet())(tb)
+	d := musttest.Get(New(Options{Skills: manifest.Shared{Registry: reg}, Runners: set}))(tb)
 	return d, s
 }

@@ -8,17 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
 
 func newSet(t *testing.T, runners ...skill.Runner) *Set {
 	t.Helper()
-	s, err := NewSet(runners...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return musttest.Get(NewSet(runners...))(t)
 }
 
 func TestChoose(t *testing.T) {
@@ -129,10 +126,7 @@ func TestSet(t *testing.T) {
 func TestChooseWaitsForCompilers(t *testing.T) {
 	sandbox := &runnertest.Runner{Is: skill.WasmPython, Missing: skill.Compiling()}
 	native := &runnertest.Runner{Is: skill.CLIPython}
-	s, err := NewSet(sandbox, native)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(NewSet(sandbox, native))(t)
 	primary, fallback := skill.Target{Kind: skill.WasmPython, Entry: "a.py"}, &skill.Target{Kind: skill.CLIPython, Entry: "a.py"}
 	for _, c := range []struct {
 		name     string

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/identity"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -106,9 +107,7 @@ func TestNoTenantWithoutADefault(t *testing.T) {
 func TestRolesNeverWidenKeys(t *testing.T) {
 	store := newStore(t)
 	_, text, err := identity.NewKeys(store).Create(t.Context(), identity.NewKey{Name: "n", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	h := openClaims(t, func(o *identity.Options) {
 		o.Keys, o.Anonymous = store, []string{skill.ScopeMetrics}
 		o.Roles = map[string][]string{"*": {skill.ScopeInvoke}, skill.ScopeRead: {skill.ScopeHost}, skill.ScopeMetrics: {skill.ScopeHost}}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/identity"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -17,9 +18,7 @@ import (
 func FuzzCredentials(f *testing.F) {
 	store := newStore(f)
 	k, text, err := identity.NewKeys(store).Create(f.Context(), identity.NewKey{Name: "n", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	musttest.Do(f, err)
 	file := writeSet(f, wholeSet(f))
 	want := refusal(f)
 	signed := token(f, hs, good(), []byte(secret))

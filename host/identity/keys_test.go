@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/identity"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -38,9 +39,7 @@ func (h *house) create(t *testing.T, life time.Duration) (*identity.Key, string)
 	k, text, err := h.keys.Create(t.Context(), identity.NewKey{
 		Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeInvoke, skill.ScopeRead, skill.ScopeInvoke}, Life: life, By: "local",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return k, text
 }
 
@@ -91,9 +90,7 @@ func TestWrongKeys(t *testing.T) {
 		k, text := h.create(t, time.Hour)
 		_, revoked := h.create(t, 0)
 		revokedID, _ := identity.ParseKeyID(revoked)
-		if _, err := h.keys.Revoke(t.Context(), revokedID); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(h.keys.Revoke(t.Context(), revokedID))(t)
 		other, otherText := h.create(t, 0)
 		last := len(text) - 1
 		flip := func(i int) string {
@@ -179,9 +176,7 @@ func TestOver(t *testing.T) {
 			}
 		}
 		over(false, false, false)
-		if _, err := h.keys.Revoke(t.Context(), one.ID); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(h.keys.Revoke(t.Context(), one.ID))(t)
 		time.Sleep(500 * time.Millisecond)
 		over(true, false, false)
 		time.Sleep(time.Hour)
@@ -205,9 +200,7 @@ func TestRevoked(t *testing.T) {
 		}
 		for range 100 { // 10 s of calls
 			all()
-			if _, err := second.Authenticate(t.Context(), bearer(texts[0])); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(second.Authenticate(t.Context(), bearer(texts[0])))(t)
 			time.Sleep(100 * time.Millisecond)
 		}
 		synctest.Wait()
@@ -218,9 +211,7 @@ func TestRevoked(t *testing.T) {
 			t.Errorf("keys were looked up %d times", n)
 		}
 		id, _ := identity.ParseKeyID(texts[0])
-		if _, err := h.keys.Revoke(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(h.keys.Revoke(t.Context(), id))(t)
 		time.Sleep(500 * time.Millisecond)
 		h.is(t, texts[0], false)
 		if _, err := second.Authenticate(t.Context(), bearer(texts[0])); skill.CodeOf(err) != skill.Unauthorized {
@@ -466,9 +457,7 @@ func TestLastUse(t *testing.T) {
 		if n := h.store.Asked("Touch"); n < 2 || n > 3 {
 			t.Errorf("written %d times", n)
 		}
-		if err := h.Close(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, h.Close())
 		got, err := h.keys.Get(t.Context(), k.ID)
 		if err != nil || got.LastUsedAt.Sub(begun) < 2*time.Minute {
 			t.Errorf("%v, %v", got.LastUsedAt.Sub(begun), err)
@@ -498,10 +487,7 @@ func TestScopesAreNotShared(t *testing.T) {
 		h := openKeys(t)
 		_, text := h.create(t, 0)
 		c := identity.Credentials{APIKey: []string{text}}
-		first, err := h.Authenticate(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := musttest.Get(h.Authenticate(t.Context(), c))(t)
 		first.Scopes = append(first.Scopes, skill.ScopeHost)
 		second, err := h.Authenticate(t.Context(), c)
 		if err != nil || second.May(skill.ScopeHost) || cap(second.Scopes) != len(second.Scopes) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"openskill/host/identity"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -184,12 +185,8 @@ func TestKeyFileChanges(t *testing.T) {
 	write := func(text string) {
 		t.Helper()
 		now = now.Add(10 * time.Second) // what was verified is forgotten
-		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file+".new", file); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(file+".new", []byte(text), 0o600))
+		musttest.Do(t, os.Rename(file+".new", file))
 	}
 	first := token(t, `{"alg":"RS256","kid":"one"}`, good(), k.rsa)
 	second := token(t, `{"alg":"RS256","kid":"two"}`, good(), k.rsa2)

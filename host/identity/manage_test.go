@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"openskill/host/identity"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -79,9 +80,7 @@ func TestManage(t *testing.T) {
 		}
 	}
 	k, _, err := keys.Create(t.Context(), identity.NewKey{Name: "n", Tenant: "a", Scopes: []string{skill.ScopeRead}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	once, err := keys.Revoke(t.Context(), k.ID)
 	if err != nil || once.State(time.Now()) != "revoked" {
 		t.Fatalf("%+v, %v", once, err)

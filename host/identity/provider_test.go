@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"openskill/host/identity"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -92,14 +93,8 @@ func (h *hostile) provider(change func(o *identity.ProviderOptions)) *identity.P
 // begin gives the answer that a good provider sends a browser back with.
 func (h *hostile) begin(t *testing.T, p *identity.Provider, attempt string) url.Values {
 	t.Helper()
-	address, err := p.Address(t.Context(), attempt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := musttest.Get(p.Address(t.Context(), attempt))(t)
+	u := musttest.Get(url.Parse(address))(t)
 	h.nonce = u.Query().Get("nonce")
 	return url.Values{"state": {u.Query().Get("state")}, "code": {"a code"}}
 }

@@ -9,6 +9,7 @@ import (
 	"openskill/host/identity"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 )
 
 // keyStore is that of a database that fails, or takes as long, as a test says.
@@ -60,12 +61,8 @@ func (s *keyStore) Asked(method string) int {
 // Put writes a row as it is, past all rules.
 func (s *keyStore) Put(t *testing.T, k identity.Key) {
 	t.Helper()
-	if _, err := s.db.Exec(t.Context(), "DELETE FROM api_keys WHERE id = $1", k.ID); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Create(t.Context(), &k); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.db.Exec(t.Context(), "DELETE FROM api_keys WHERE id = $1", k.ID))(t)
+	musttest.Do(t, s.Create(t.Context(), &k))
 }
 
 func (s *keyStore) enter(ctx context.Context, method string) error {

@@ -30,6 +30,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/identity"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -69,10 +70,7 @@ func rsaJWK(kid string, k *rsa.PublicKey, more string) string {
 
 func ecJWK(t testing.TB, kid string, k *ecdsa.PublicKey) string {
 	t.Helper()
-	p, err := k.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := musttest.Get(k.Bytes())(t)
 	return fmt.Sprintf(`{"kty":"EC","kid":%q,"alg":"ES256","crv":"P-256","x":%q,"y":%q}`, kid, b64.EncodeToString(p[1:33]), b64.EncodeToString(p[33:]))
 }
 
@@ -95,9 +93,7 @@ func token(t testing.TB, header, claims string, key any) string {
 	t.Helper()
 	text := b64.EncodeToString([]byte(header)) + "." + b64.EncodeToString([]byte(claims))
 	var h struct{ Alg string }
-	if err := json.Unmarshal([]byte(header), &h); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, json.Unmarshal([]byte(header), &h))
 	m := jwt.GetSigningMethod(h.Alg)
 	if m == nil {
 		m = jwt.SigningMethodHS256
@@ -105,10 +101,7 @@ func token(t testing.TB, header, claims string, key any) string {
 	if b, ok := key.([]byte); ok && !strings.HasPrefix(h.Alg, "HS") {
 		return text + "." + b64.EncodeToString(b) // a signature that is none
 	}
-	signature, err := m.Sign(text, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signature := musttest.Get(m.Sign(text, key))(t)
 	return text + "." + b64.EncodeToString(signature)
 }
 
@@ -191,9 +184,7 @@ func open(t testing.TB, change func(o *identity.Options)) *harness {
 func openTokens(t testing.TB) *harness {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "jwks.json")
-	if err := os.WriteFile(file, []byte(wholeSet(t)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(file, []byte(wholeSet(t)), 0o600))
 	return open(t, func(o *identity.Options) {
 		o.Secret, o.KeySet, o.Issuer, o.Audience, o.Skew = secret, file, issuer, aud, 30*time.Second
 	})
@@ -216,16 +207,16 @@ func TestForgedTokens(t *testing.T) {
 	k := issuerKeys()
 	hmac := func(claims string) string { return token(t, hs, claims, []byte(secret)) }
 	now := time.Now().Unix()
-	publicPEM := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: must(x509.MarshalPKIXPublicKey(&k.rsa.PublicKey))(t)})
+	publicPEM := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: musttest.Get(x509.MarshalPKIXPublicKey(&k.rsa.PublicKey))(t)})
 	ours := hmac(good())
 	parts := strings.Split(ours, ".")
 	der := func(header, claims string) string {
 		text := b64.EncodeToString([]byte(header)) + "." + b64.EncodeToString([]byte(claims))
 		sum := crypto.SHA256.New()
 		sum.Write([]byte(text))
-		return text + "." + b64.EncodeToString(must(ecdsa.SignASN1(rand.Reader, k.ec, sum.Sum(nil)))(t))
+		return text + "." + b64.EncodeToString(musttest.Get(ecdsa.SignASN1(rand.Reader, k.ec, sum.Sum(nil)))(t))
 	}
-	strange := must(rsa.GenerateKey(rand.Reader, 2048))(t)
+	strange := musttest.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	forged := map[string]string{
 		"alg none":                       token(t, `{"alg":"none"}`, good(), jwt.UnsafeAllowNoneSignatureType),
 		"alg nOnE":                       token(t, `{"alg":"nOnE"}`, good(), []byte{}),
@@ -287,7 +278,7 @@ func TestForgedTokens(t *testing.T) {
 		"RS256 without kid, of two keys": token(t, `{"alg":"RS256"}`, good(), k.rsa),
 		"last word of the first one":     ours + " " + parts[2],
 	}
-	listed := regexp.MustCompile(`(?m)^A01-[0-9]+ (.+?)  +(\S.*)$`).FindAllStringSubmatch(string(must(os.ReadFile("testdata/forged.txt"))(t)), -1)
+	listed := regexp.MustCompile(`(?m)^A01-[0-9]+ (.+?)  +(\S.*)$`).FindAllStringSubmatch(string(musttest.Get(os.ReadFile("testdata/forged.txt"))(t)), -1)
 	want := refusal(t)
 	for _, line := range listed {
 		name, why := line[1], line[2]
@@ -323,16 +314,6 @@ func TestForgedTokens(t *testing.T) {
 func other(c byte) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	return string(alphabet[strings.IndexByte(alphabet, c)+1])
-}
-
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 }
 
 func TestTokens(t *testing.T) {
@@ -382,9 +363,7 @@ func TestTokenEnds(t *testing.T) {
 		o.Secret, o.Issuer, o.Audience, o.Now = secret, issuer, aud, func() time.Time { return now }
 	})
 	c := bearer(token(t, hs, good("exp", now.Unix()+2), []byte(secret)))
-	if _, err := h.Authenticate(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(h.Authenticate(t.Context(), c))(t)
 	now = now.Add(3 * time.Second)
 	if _, err := h.Authenticate(t.Context(), c); skill.CodeOf(err) != skill.Unauthorized {
 		t.Errorf("after its end: %v", err)
@@ -412,9 +391,7 @@ func TestKindsThatAreNotAccepted(t *testing.T) {
 func writeSet(t testing.TB, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "jwks.json")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"openskill/internal/musttest"
 )
 
 // TestDigest computes the documented scheme by hand, so that it cannot drift.
@@ -32,23 +34,15 @@ func TestDigest(t *testing.T) {
 	want := "sha256:" + hex.EncodeToString(h.Sum(nil))
 	digest := func() string {
 		t.Helper()
-		got, err := Digest(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
+		return musttest.Get(Digest(dir))(t)
 	}
 	if got := digest(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 
 	// What does not count.
-	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(filepath.Join(dir, "a-b"), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(filepath.Join(dir, "empty"), 0o700))
+	musttest.Do(t, os.Chtimes(filepath.Join(dir, "a-b"), time.Unix(1, 0), time.Unix(1, 0)))
 	if got := digest(); got != want {
 		t.Error("a folder or a time changed the digest")
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // A FIFO would block whoever opens it.
@@ -21,9 +23,7 @@ func TestFIFOs(t *testing.T) {
 	}
 	dir = t.TempDir()
 	write(t, filepath.Join(dir, ManifestFile), fmt.Sprintf(small, "a"))
-	if err := syscall.Mkfifo(filepath.Join(dir, "m.wasm"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, syscall.Mkfifo(filepath.Join(dir, "m.wasm"), 0o600))
 	if _, err := Digest(dir); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("got %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -41,10 +42,7 @@ func TestReadFolder(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			digest, err := Digest(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			digest := musttest.Get(Digest(dir))(t)
 			if d := s.Descriptor; d.Trust != skill.Community || d.Digest != digest || d.Limits.TimeoutMS != 10_000 || !filepath.IsAbs(s.Folder) {
 				t.Errorf("got %+v in %s", d, s.Folder)
 			}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -20,10 +21,7 @@ var folderSafe = regexp.MustCompile(`^[0-9][0-9A-Za-z.+-]{0,63}$`)
 // leads out of its folder, out of the sandbox, or beyond what may be asked.
 func FuzzManifest(f *testing.F) {
 	for _, name := range []string{"echo", "calculator", "file_search", "log_transform"} {
-		src, err := os.ReadFile(filepath.Join("..", "..", "skills", name, ManifestFile))
-		if err != nil {
-			f.Fatal(err)
-		}
+		src := musttest.Get(os.ReadFile(filepath.Join("..", "..", "skills", name, ManifestFile)))(f)
 		f.Add(src)
 	}
 	const head = "id: a\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: "
@@ -35,15 +33,9 @@ func FuzzManifest(f *testing.F) {
 	} {
 		f.Add([]byte(head + rest))
 	}
-	bombs, err := filepath.Glob("safeyaml/testdata/bombs/*.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
+	bombs := musttest.Get(filepath.Glob("safeyaml/testdata/bombs/*.yaml"))(f)
 	for _, name := range bombs {
-		src, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		src := musttest.Get(os.ReadFile(name))(f)
 		f.Add(src)
 	}
 	for _, src := range []string{full, fmt.Sprintf(small, "a"), list} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -19,14 +20,8 @@ func TestRoundTrip(t *testing.T) {
 		"b": {Version: "0.1.0", Digest: zeros, Reference: "localhost:5000/b:0.1.0", Manifest: zeros, Publisher: "acme", Key: "RW", Trust: skill.Trusted},
 		"a": {Version: "1.0.0", Digest: zeros, Reference: "bundle", Manifest: zeros},
 	}}
-	b, err := f.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := ParseLock(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(f.Encode())(t)
+	got := musttest.Get(ParseLock(b))(t)
 	if diff := cmp.Diff(f, got); diff != "" {
 		t.Error(diff)
 	}
@@ -41,9 +36,7 @@ func TestRefuses(t *testing.T) {
 	with := func(old, next string) string {
 		return `{"lock":1,"skills":{"a":` + strings.ReplaceAll(entry, old, next) + `}}`
 	}
-	if _, err := ParseLock([]byte(with("", ""))); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(ParseLock([]byte(with("", ""))))(t)
 	for src, want := range map[string]string{
 		"":                         "cannot read",
 		"[]":                       "cannot read",
@@ -75,12 +68,8 @@ func TestRead(t *testing.T) {
 		t.Errorf("where there is none: %v, %v", f, err)
 	}
 	good := filepath.Join(dir, "elsewhere")
-	if err := os.WriteFile(good, []byte(`{"lock":1,"skills":{}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(good, filepath.Join(dir, LockName)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(good, []byte(`{"lock":1,"skills":{}}`), 0o600))
+	musttest.Do(t, os.Symlink(good, filepath.Join(dir, LockName)))
 	if _, err := ReadLock(dir); err == nil || strings.Contains(err.Error(), dir) {
 		t.Errorf("a link: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -17,13 +18,9 @@ func TestTrustIsForOneDigestOfAName(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
 	for _, n := range []int{1, 2} {
-		if err := Trust(t.Context(), dir, "a", digestNumber(n)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, Trust(t.Context(), dir, "a", digestNumber(n)))
 	}
-	if err := Trust(t.Context(), dir, "b", digestNumber(3)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, Trust(t.Context(), dir, "b", digestNumber(3)))
 	n, err := ReadNamed(dir)
 	if err != nil || n.Has(digestNumber(1)) || !n.Has(digestNumber(2)) || !n.Has(digestNumber(3)) || n.Has("") {
 		t.Errorf("%+v, %v", n, err)
@@ -45,9 +42,7 @@ func TestTrustIsForOneDigestOfAName(t *testing.T) {
 func TestTrustAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := Trust(t.Context(), dir, "gone", digestNumber(99)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, Trust(t.Context(), dir, "gone", digestNumber(99)))
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -91,9 +86,7 @@ func TestDamagedRecordsTrustNothing(t *testing.T) {
 		"more than one value": good + good,
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, NamedFile), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, NamedFile), []byte(text), 0o600))
 		if n, err := ReadNamed(dir); err == nil || n.Has(zeros) {
 			t.Errorf("%s: %+v, %v", what, n, err)
 		}
@@ -103,24 +96,16 @@ func TestDamagedRecordsTrustNothing(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, NamedFile)
-	if err := os.WriteFile(file, []byte(good), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(file, []byte(good), 0o600))
 	if n, err := ReadNamed(dir); err != nil || !n.Has(zeros) {
 		t.Fatalf("%+v, %v", n, err)
 	}
-	if err := os.Chmod(file, 0o620); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Chmod(file, 0o620))
 	if n, err := ReadNamed(dir); err == nil || n.Has(zeros) || !strings.Contains(err.Error(), "writable by other users") {
 		t.Errorf("others may write it: %+v, %v", n, err)
 	}
-	if err := os.Rename(file, file+".real"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(file+".real", file); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Rename(file, file+".real"))
+	musttest.Do(t, os.Symlink(file+".real", file))
 	if n, err := ReadNamed(dir); err == nil || n.Has(zeros) {
 		t.Errorf("a link: %+v, %v", n, err)
 	}
@@ -132,9 +117,7 @@ func TestMarkedIsClosed(t *testing.T) {
 	if Marked(dir) {
 		t.Error("an empty folder is marked")
 	}
-	if err := os.Mkdir(filepath.Join(dir, MarkFile), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(filepath.Join(dir, MarkFile), 0o700))
 	if !Marked(dir) {
 		t.Error("a folder of that name is no mark")
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -26,19 +27,13 @@ func TestPulledSkills(t *testing.T) {
 		write(t, filepath.Join(folder, ManifestFile), fmt.Sprintf(s.manifest, s.id))
 		write(t, filepath.Join(folder, "a.py"), "")
 		write(t, filepath.Join(folder, "a.mjs"), "")
-		digest, err := Digest(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		digest := musttest.Get(Digest(folder))(t)
 		if s.trust >= 0 {
 			f.Skills[skill.ID(s.id)] = &LockEntry{Version: "1.0.0", Digest: digest, Reference: "r", Manifest: digest, Trust: s.trust, Key: map[skill.Trust]string{skill.Trusted: "RW"}[s.trust]}
 		}
 	}
 	write(t, filepath.Join(dir, "edited", "more"), "")
-	b, err := f.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(f.Encode())(t)
 	write(t, filepath.Join(dir, LockName), string(b))
 	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1}
 	trusts := func(paths ...string) (string, string) {
@@ -46,16 +41,10 @@ func TestPulledSkills(t *testing.T) {
 		for _, p := range paths {
 			o.Roots = append(o.Roots, Root{Path: p, Trust: skill.Trusted})
 		}
-		r, err := Open(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := musttest.Get(Open(o))(t)
 		var all, problems []string
 		for _, id := range r.IDs() {
-			s, err := r.Get(id, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := musttest.Get(r.Get(id, ""))(t)
 			all = append(all, fmt.Sprintf("%s %s", id, s.Descriptor.Trust))
 		}
 		for _, p := range r.Problems() {
@@ -70,9 +59,7 @@ func TestPulledSkills(t *testing.T) {
 	if got, problems := trusts(filepath.Join(dir, "stranger"), filepath.Join(dir, "own")); got != "own trusted, stranger community" || problems != "" {
 		t.Errorf("named by themselves: %s\n%s", got, problems)
 	}
-	if err := os.WriteFile(filepath.Join(dir, LockName), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, LockName), []byte("{"), 0o600))
 	if got, problems := trusts(dir); got != "edited community, stranger community" || !strings.Contains(problems, "until it is fixed") {
 		t.Errorf("with a damaged lock file: %s\n%s", got, problems)
 	}
@@ -86,16 +73,10 @@ func trusting(t *testing.T, o Options, roots ...string) (skills, problems string
 	for _, p := range roots {
 		o.Roots = append(o.Roots, Root{Path: p, Trust: skill.Trusted})
 	}
-	r, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(Open(o))(t)
 	var all, wrong []string
 	for _, id := range r.IDs() {
-		s, err := r.Get(id, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := musttest.Get(r.Get(id, ""))(t)
 		all = append(all, fmt.Sprintf("%s %s %s", id, s.Descriptor.Version, s.Descriptor.Trust))
 	}
 	for _, p := range r.Problems() {
@@ -172,9 +153,7 @@ func TestPulledFoldersAreNoCodeOfTheOperators(t *testing.T) {
 	if err == nil {
 		err = Trust(t.Context(), state, "stranger", digest)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if got, problems := trusting(t, Options{StateDir: state}, dir); !strings.HasPrefix(got, "stranger ") {
 		t.Errorf("trusted, in a list: %s\n%s", got, problems)
 	}
@@ -188,24 +167,15 @@ func TestPulledFoldersAreNoCodeOfTheOperators(t *testing.T) {
 // an entry without a folder is none's.
 func TestOriginsOfFoldersAbove(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := musttest.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	top := filepath.Join(dir, "top")
 	scripted(t, filepath.Join(top, "in", "deep"), "deep", "1.0.0")
-	digest, err := Digest(top)
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest := musttest.Get(Digest(top))(t)
 	entries := func(all map[skill.ID]*LockEntry) {
 		if all == nil {
 			all = map[skill.ID]*LockEntry{}
 		}
-		b, err := (&Lock{Lock: LockGeneration, Skills: all}).Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := musttest.Get((&Lock{Lock: LockGeneration, Skills: all}).Encode())(t)
 		write(t, filepath.Join(dir, LockName), string(b))
 	}
 	entry := func(digest, key string, trust skill.Trust) *LockEntry {
@@ -233,9 +203,7 @@ func TestOriginsOfFoldersAbove(t *testing.T) {
 	if got, _ := trusting(t, Options{}, filepath.Join(top, "in")); got != "deep 1.0.0 community" {
 		t.Errorf("below a mark: %s", got)
 	}
-	if err := os.Remove(filepath.Join(top, MarkFile)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Remove(filepath.Join(top, MarkFile)))
 	write(t, filepath.Join(dir, LockName), "{")
 	if got, _ := trusting(t, Options{}, filepath.Join(top, "in")); got != "deep 1.0.0 community" {
 		t.Errorf("below a damaged lock file: %s", got)
@@ -249,11 +217,7 @@ func TestDigestLeavesOutTheMarkAlone(t *testing.T) {
 	write(t, filepath.Join(dir, "a"), "1")
 	digest := func() string {
 		t.Helper()
-		d, err := Digest(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
+		return musttest.Get(Digest(dir))(t)
 	}
 	want := digest()
 	marked(t, dir)
@@ -278,10 +242,7 @@ func TestListsOfStrangersHaveNoNativeCode(t *testing.T) {
 	dir, scripts := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(dir, ListFile), "skills:\n- {name: tool, description: d, input_schema: {type: object}, output_schema: {type: object}}\n")
 	write(t, filepath.Join(scripts, "tool.py"), "")
-	r, err := Open(Options{Roots: []Root{{Path: dir}}, CLIDir: scripts, Defaults: limits(1), Caps: limits(1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(Open(Options{Roots: []Root{{Path: dir}}, CLIDir: scripts, Defaults: limits(1), Caps: limits(1)}))(t)
 	if s, err := r.Get("tool", ""); err != nil || s.Descriptor.Description == "d" {
 		t.Errorf("the operator's own script is %+v, %v", s, err)
 	}

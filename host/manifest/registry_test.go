@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -42,12 +43,8 @@ const small = "id: %s\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // problemsOf are what [Validate] reports.
@@ -75,11 +72,7 @@ func known(names []string) error {
 
 func open(t *testing.T, roots ...Root) *Registry {
 	t.Helper()
-	r, err := Open(Options{Roots: roots, Defaults: limits(10), Caps: limits(100), Packages: known})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return musttest.Get(Open(Options{Roots: roots, Defaults: limits(10), Caps: limits(100), Packages: known}))(t)
 }
 
 func TestManifestInFull(t *testing.T) {
@@ -90,10 +83,7 @@ func TestManifestInFull(t *testing.T) {
 	if p := r.Problems(); len(p) > 0 {
 		t.Fatal(p)
 	}
-	s, err := r.Get("calculator", "0.1.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(r.Get("calculator", "0.1.0"))(t)
 	if want := (skill.Target{Kind: skill.WasmWASI, Entry: "calculator.wasm"}); s.Primary != want {
 		t.Errorf("primary %+v", s.Primary)
 	}
@@ -110,10 +100,7 @@ func TestManifestInFull(t *testing.T) {
 	if diff := cmp.Diff(want, s.Limits); diff != "" {
 		t.Error(diff)
 	}
-	digest, err := Digest(filepath.Join(dir, "calc"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest := musttest.Get(Digest(filepath.Join(dir, "calc")))(t)
 	d := s.Descriptor
 	if d.Digest != digest || d.Trust != skill.Trusted || !d.Enabled || d.Fallback != skill.CLIPython ||
 		d.Description != "Statistics over a list of numbers, and comparison of two values." || !d.Permissions.Data || !d.Permissions.Scratch {
@@ -240,10 +227,7 @@ func TestRequires(t *testing.T) {
 	dir := t.TempDir()
 	manifest := strings.Replace(fmt.Sprintf(small, "a"), "runtime: wasi\nentry: m.wasm", "runtime: python\nentry: m.py", 1) + "requires: [pandas, numpy]\n"
 	write(t, filepath.Join(dir, ManifestFile), manifest)
-	s, err := open(t, Root{dir, skill.Trusted}).Get("a", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(open(t, Root{dir, skill.Trusted}).Get("a", ""))(t)
 	if diff := cmp.Diff([]string{"pandas", "numpy"}, s.Descriptor.Requires); diff != "" {
 		t.Error(diff)
 	}
@@ -313,9 +297,7 @@ func TestLinksAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, "skill", ManifestFile), fmt.Sprintf(small, "a"))
-			if err := os.Symlink(link[0], filepath.Join(dir, link[1])); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Symlink(link[0], filepath.Join(dir, link[1])))
 			r := open(t, Root{dir, skill.Trusted})
 			if got := fmt.Sprint(r.Problems()); len(r.Problems()) == 0 || !strings.Contains(got, "symbolic link") && !strings.Contains(got, "not a regular file") {
 				t.Errorf("problems %s", got)
@@ -333,12 +315,8 @@ func TestLinksAreRefused(t *testing.T) {
 func TestManifestThatIsALink(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "elsewhere.yaml"), fmt.Sprintf(small, "a"))
-	if err := os.Mkdir(filepath.Join(dir, "s"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../elsewhere.yaml", filepath.Join(dir, "s", ManifestFile)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(filepath.Join(dir, "s"), 0o700))
+	musttest.Do(t, os.Symlink("../elsewhere.yaml", filepath.Join(dir, "s", ManifestFile)))
 	if p := problemsOf(filepath.Join(dir, "s"), known); len(p) == 0 || !strings.Contains(p[0].Message, "regular file") {
 		t.Errorf("problems %v", p)
 	}
@@ -350,10 +328,7 @@ func TestDuplicateIDs(t *testing.T) {
 	write(t, filepath.Join(second, "y", ManifestFile), strings.Replace(fmt.Sprintf(small, "same"), "1.0.0", "2.0.0", 1))
 	write(t, filepath.Join(second, "z", ManifestFile), fmt.Sprintf(small, "other"))
 	write(t, filepath.Join(scripts, "same.py"), "")
-	r, err := Open(Options{Roots: []Root{{first, skill.Builtin}, {second, skill.Trusted}}, CLIDir: scripts, Defaults: limits(1), Caps: limits(1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(Open(Options{Roots: []Root{{first, skill.Builtin}, {second, skill.Trusted}}, CLIDir: scripts, Defaults: limits(1), Caps: limits(1)}))(t)
 	s, err := r.Get("same", "")
 	if err != nil || s.Descriptor.Version != "1.0.0" || s.Descriptor.Trust != skill.Builtin {
 		t.Errorf("got %+v, %v", s, err)
@@ -405,10 +380,7 @@ func TestListAndScripts(t *testing.T) {
 	write(t, filepath.Join(scripts, "Not-An-Id.py"), "")
 	write(t, filepath.Join(scripts, "__init__.py"), "")
 	write(t, filepath.Join(scripts, "notes.txt"), "")
-	r, err := Open(Options{Roots: []Root{{dir, skill.Trusted}}, CLIDir: scripts, Defaults: limits(1), Caps: limits(1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(Open(Options{Roots: []Root{{dir, skill.Trusted}}, CLIDir: scripts, Defaults: limits(1), Caps: limits(1)}))(t)
 	page, next, err := r.List("", 0)
 	if err != nil || next != "" {
 		t.Fatal(next, err)
@@ -423,10 +395,7 @@ func TestListAndScripts(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	s, err := r.Get("voc_search", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(r.Get("voc_search", ""))(t)
 	if s.Primary.Entry != "voc_search.py" || s.Folder != scripts || !s.Permissions.Data {
 		t.Errorf("got %+v", s)
 	}
@@ -451,10 +420,7 @@ func TestCheckInput(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, ManifestFile), full)
 	r := open(t, Root{dir, skill.Trusted})
-	s, err := r.Get("calculator", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(r.Get("calculator", ""))(t)
 	for name, c := range map[string]struct {
 		input any
 		want  skill.Code
@@ -502,10 +468,7 @@ func TestCheckInput(t *testing.T) {
 func TestRefusesFieldsInAnotherCase(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, ManifestFile), fmt.Sprintf(small, "a")+"input_schema: {type: object, properties: {sink: {type: string}, Sink: {type: string}}}\n")
-	s, err := open(t, Root{dir, skill.Trusted}).Get("a", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(open(t, Root{dir, skill.Trusted}).Get("a", ""))(t)
 	for given, refused := range map[string]bool{"sink": false, "Sink": false, "other": false, "SINK": true, "\u017fink": true, "sin\u212a": true} {
 		err := s.CheckInput(map[string]any{given: "x"}, MaxSteps)
 		if (skill.CodeOf(err) == skill.InvalidArgument) != refused {
@@ -525,9 +488,7 @@ func TestPages(t *testing.T) {
 	cursor := ""
 	for range 10 {
 		page, next, err := r.List(cursor, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		var ids []string
 		for _, d := range page {
 			ids = append(ids, string(d.ID))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -16,12 +17,8 @@ func seedFiles(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		at := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(at), 0o700))
+		musttest.Do(t, os.WriteFile(at, []byte(text), 0o600))
 	}
 	return dir
 }
@@ -36,9 +33,7 @@ func openSeed(t *testing.T, dir string, trust skill.Trust) *Registry {
 		Roots: []Root{{Path: filepath.Join(dir, "skills"), Trust: trust}}, CLIDir: filepath.Join(dir, "skills_cli"),
 		Defaults: limits(10), Caps: limits(100),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return r
 }
 
@@ -235,9 +230,7 @@ func TestReadsConfiguredList(t *testing.T) {
 			Roots: []Root{{Path: filepath.Join(dir, "skills"), Trust: skill.Trusted}}, CLIDir: filepath.Join(dir, "skills_cli"), List: list,
 			Defaults: limits(10), Caps: limits(100),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		return r
 	}
 	r := open(filepath.Join(dir, "configs", "skills.yaml"))
@@ -252,9 +245,7 @@ func TestReadsConfiguredList(t *testing.T) {
 	if p := open(filepath.Join(dir, "none", "skills.yaml")).Problems(); len(p) != 1 || !strings.Contains(p[0].Message, "cannot read the list of skills") {
 		t.Errorf("%v", p)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "configs", MarkFile), []byte(Mark), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "configs", MarkFile), []byte(Mark), 0o600))
 	if s, err := open(filepath.Join(dir, "configs", "skills.yaml")).Get("mean", ""); err != nil || s.Descriptor.Description == "d" {
 		t.Errorf("the list of a pulled folder: %+v, %v", s, err)
 	}

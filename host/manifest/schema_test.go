@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"openskill/internal/musttest"
 )
 
 func compile(t *testing.T, src string) *Schema {
@@ -24,11 +26,7 @@ func compile(t *testing.T, src string) *Schema {
 
 func value(t *testing.T, src string) any {
 	t.Helper()
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(src))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return musttest.Get(jsonschema.UnmarshalJSON(strings.NewReader(src)))(t)
 }
 
 const calculator = `{
@@ -149,9 +147,7 @@ func TestInData(t *testing.T) {
 
 func TestSchemasThatAreRefused(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret.json")
-	if err := os.WriteFile(secret, []byte(`{"type": "string"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(secret, []byte(`{"type": "string"}`), 0o600))
 	deep := strings.Repeat(`{"not":`, 40) + "{}" + strings.Repeat("}", 40)
 	for name, c := range map[string]struct{ schema, pointer, want string }{
 		"a file":         {`{"$ref": "file://` + secret + `"}`, "/$ref", "stay in this schema"},

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"openskill/host/internal/table"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -47,12 +48,8 @@ func TestCompiledSchemasHaveABound(t *testing.T) {
 		}
 	}
 	for _, s := range skills {
-		if err := s.CheckInput(map[string]any{"a": "b"}, MaxSteps); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.CheckOutput(map[string]any{}); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, s.CheckInput(map[string]any{"a": "b"}, MaxSteps))
+		musttest.Do(t, s.CheckOutput(map[string]any{}))
 	}
 	if n := inUse() - before; n > most/2 { // one copy of each is made, of the four that there is room for
 		t.Errorf("%d bytes are taken after all were called; %d are accepted", n, most/2)
@@ -69,9 +66,7 @@ func TestSchemasAreCompiledOnce(t *testing.T) {
 	}
 	check := func(s *Skill) *Schema {
 		t.Helper()
-		if err := s.CheckInput(map[string]any{}, MaxSteps); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, s.CheckInput(map[string]any{}, MaxSteps))
 		return kept.has(s.Owner, s.input)
 	}
 	first := check(s)

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // many joins n parts.
@@ -72,10 +74,7 @@ func TestCompiledSchemasAreAsLargeAsTheySay(t *testing.T) {
 			before := heap()
 			s := largest(t, c[0], c[1])
 			for range maxIdle - 1 {
-				v, err := s.compile()
-				if err != nil {
-					t.Fatal(err)
-				}
+				v := musttest.Get(s.compile())(t)
 				s.idle <- v
 			}
 			got := heap() - before

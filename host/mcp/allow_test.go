@@ -16,6 +16,7 @@ import (
 
 	"openskill/host/dispatch/allow"
 	"openskill/host/dispatch/approval"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -389,9 +390,7 @@ func TestForgedGrants(t *testing.T) {
 		t.Errorf("%s", all)
 	}
 	a.holds(t, "https://a.example GET,HEAD")
-	if err := a.store.Revoke(t.Context(), skill.Local(), "asker"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, a.store.Revoke(t.Context(), skill.Local(), "asker"))
 	if text := call(args, yes(first)); !strings.Contains(text, "CONFLICT: ") {
 		t.Errorf("used before: %s", text)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -18,10 +19,7 @@ import (
 // guarded are skills whose script needs an approval, and the record of those.
 func guarded(t *testing.T, policy approval.Policy) (*agentskills.Provider, *approval.Store) {
 	t.Helper()
-	store, err := approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: policy})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := musttest.Get(approval.Open(t.Context(), approval.Options{DB: storetest.SQLite(t), Policy: policy}))(t)
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			t.Error(err)
@@ -37,9 +35,7 @@ func guarded(t *testing.T, policy approval.Policy) (*agentskills.Provider, *appr
 			Skill: a.Skill, Script: a.Script, Digest: a.Digest, Trust: a.Trust, Tenant: a.Principal.Tenant, Caller: a.Principal.ID, Arguments: a.Arguments,
 		})
 	}).Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return p, store
 }
 
@@ -68,10 +64,7 @@ func TestApproval(t *testing.T) {
 					asked = append(asked, r.Params.Message)
 					return &mcp.ElicitResult{Action: c.action, Content: map[string]any{}}, nil
 				}})
-				res, err := cs.CallTool(t.Context(), count())
-				if err != nil {
-					t.Fatal(err)
-				}
+				res := musttest.Get(cs.CallTool(t.Context(), count()))(t)
 				if res.IsError == c.runs || c.runs && !strings.Contains(textOf(t, res), "2") || !c.runs && !strings.HasPrefix(textOf(t, res), "FORBIDDEN: ") {
 					t.Errorf("%v %q", res.IsError, textOf(t, res))
 				}

@@ -13,6 +13,7 @@ import (
 	"openskill/host/agentskills"
 	"openskill/host/dispatch/allow"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -52,10 +53,7 @@ func newAsker(t *testing.T) (*asker, *agentskills.Provider) {
 		}
 		return strings.Join(append(out, g.Env...), ";"), nil
 	}, "Says what it has.")
-	p, err := agentskills.NewBuilder().UseSkill(s).Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := musttest.Get(agentskills.NewBuilder().UseSkill(s).Build())(t)
 	return a, p
 }
 
@@ -125,9 +123,7 @@ func (a *asker) before(t *testing.T) {
 		Skill: "asker", Digest: "sha256:0", Files: map[string]string{"SKILL.md": "0"}, HTTP: []string{"https://old.example GET"},
 		Env: []allow.Variable{{Name: "API_KEY", Value: &value, For: []string{"a.example"}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 }
 
 // person answers questions, and keeps them.
@@ -168,11 +164,7 @@ func says(action string) func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
 
 func runAsker(t *testing.T, cs *mcp.ClientSession, args map[string]any) *mcp.CallToolResult {
 	t.Helper()
-	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "run_skill_script", Arguments: map[string]any{"skill_name": "asker", "script_file": "go", "args": args}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res
+	return musttest.Get(cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "run_skill_script", Arguments: map[string]any{"skill_name": "asker", "script_file": "go", "args": args}}))(t)
 }
 
 // sessions runs a test over both transports, in revisions that ask while a call waits and in those

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -52,10 +53,7 @@ func large(t *testing.T) (*door, AgentSkills, map[string]string) {
 		d.add(skill.ID(fmt.Sprintf("upload%02d", i)), schema, nil)
 	}
 	text := strings.Repeat("a \"quoted\"\tline\\\u2028\n\x01", 40<<10)
-	pretty, err := json.MarshalIndent(map[string]string{"text": text}, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pretty := musttest.Get(json.MarshalIndent(map[string]string{"text": text}, "", "  "))(t)
 	d.add("big", `{"type":"object"}`, func(_ context.Context, r skill.Request) *skill.Result { return success(&r, pretty) })
 	files := map[string]string{
 		"SKILL.md": front("large", "Is large.") + text[:len(text)/8], "references/text.md": text, "references/blob.csv": "\x00\xff" + text[1:],
@@ -85,9 +83,7 @@ func ask(t *testing.T, cs *mcp.ClientSession, want map[string]string) {
 		t.Errorf("%d tools", len(names))
 	}
 	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "big", Arguments: map[string]any{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	same("a result", textOf(t, res), want["pretty"], nil)
 	same("structured", res.StructuredContent, any(map[string]any{"text": want["text"]}), nil)
 	for _, file := range []string{"SKILL.md", "references/text.md"} {
@@ -156,10 +152,7 @@ func TestTheSDKGetsNothingLarge(t *testing.T) {
 	}
 	revisions(t, func(t *testing.T, handshake bool) {
 		s, url, m := of(t)
-		c, err := s.web.callerOf(skill.Local())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := musttest.Get(s.web.callerOf(skill.Local()))(t)
 		c.server.AddReceivingMiddleware(m.middleware)
 		ask(t, surf(t, url, handshake, nil), want)
 		check(t, m)
@@ -254,9 +247,7 @@ func TestListsAreEncodedOnceForATenantAndRevision(t *testing.T) {
 		t.Helper()
 		body, headers := modern("tools/list", `"cursor":"`+cursor+`"`)
 		res, err := post(t, t.Context(), web.URL, body, append(headers, "X-Caller", caller)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		defer res.Body.Close()
 		b, err := io.ReadAll(res.Body)
 		if err != nil || res.StatusCode != 200 {
@@ -291,13 +282,9 @@ func FuzzWriteString(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, n int) {
 		s = strings.Repeat(s, 1+max(0, n)%4)
 		var out bytes.Buffer
-		if err := writeString(&out, []byte(s)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, writeString(&out, []byte(s)))
 		var got string
-		if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, json.Unmarshal(out.Bytes(), &got))
 		if got != strings.ToValidUTF8(s, "\ufffd") {
 			t.Errorf("%q is read as %q", s, got)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -56,9 +57,7 @@ func converse(t *testing.T, s *Server, p skill.Principal) *talk {
 
 func (c *talk) say(line string) {
 	c.t.Helper()
-	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
-		c.t.Fatal(err)
-	}
+	musttest.Get(io.WriteString(c.in, line+"\n"))(c.t)
 }
 
 func (c *talk) hear() string {
@@ -90,10 +89,7 @@ func TestConversations(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
-			a, err := txtar.ParseFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := musttest.Get(txtar.ParseFile(name))(t)
 			agents, _ := folders(t, converter())
 			c := converse(t, newServer(t, Options{AgentSkills: agents, Version: "1.2.3", BodyLimit: 4096}), skill.Local())
 			got := &txtar.Archive{Comment: a.Comment}
@@ -117,9 +113,7 @@ func TestConversations(t *testing.T) {
 				t.Errorf("the server said more: %s, %v", rest, err)
 			}
 			if *update {
-				if err := os.WriteFile(name, txtar.Format(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.WriteFile(name, txtar.Format(got), 0o600))
 				return
 			}
 			if diff := cmp.Diff(string(txtar.Format(a)), string(txtar.Format(got))); diff != "" {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -142,10 +143,7 @@ func TestRefusedRequestsKeepTheirID(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) { isError(t, "2025-11-25", text, c.code, `"x"`) })
 	}
 	for method, headers := range map[string]string{http.MethodGet: "text/html", http.MethodDelete: "*/*"} {
-		r, err := http.NewRequestWithContext(t.Context(), method, web.URL, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := musttest.Get(http.NewRequestWithContext(t.Context(), method, web.URL, nil))(t)
 		r.Header.Set("Accept", headers)
 		res, err := http.DefaultTransport.RoundTrip(r)
 		if err != nil || res.StatusCode != http.StatusBadRequest || res.Header.Get("Content-Type") != "application/json" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -149,10 +150,7 @@ func TestEverySchemaIsSent(t *testing.T) {
 	}
 	d.add("wide", `{"type":"object","properties":{`+b.String()+`}}`, nil)
 	cs := connect(t, newServer(t, Options{Door: d, Catalogue: d}), skill.Local(), nil)
-	list, err := cs.ListTools(t.Context(), &mcp.ListToolsParams{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := musttest.Get(cs.ListTools(t.Context(), &mcp.ListToolsParams{}))(t)
 	for _, tool := range list.Tools {
 		if tool.Name == "wide" {
 			if n := len(tool.InputSchema.(map[string]any)["properties"].(map[string]any)); n != 2000 {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -53,10 +54,7 @@ func surf(t *testing.T, url string, handshake bool, o *mcp.ClientOptions) *mcp.C
 	if handshake {
 		so = &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}
 	}
-	cs, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: client}, so)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cs := musttest.Get(c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: client}, so))(t)
 	t.Cleanup(func() {
 		_ = cs.Close()
 		client.CloseIdleConnections()
@@ -170,10 +168,7 @@ func TestHTTPCancel(t *testing.T) {
 
 func post(t *testing.T, ctx context.Context, url, body string, headers ...string) (*http.Response, error) { //nolint:revive // the test comes first here as everywhere
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body)))(t)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -189,14 +184,9 @@ func post(t *testing.T, ctx context.Context, url, body string, headers ...string
 func send(t *testing.T, url, body string, headers ...string) (status int, text string, h http.Header) {
 	t.Helper()
 	res, err := post(t, t.Context(), url, body, headers...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(io.ReadAll(res.Body))(t)
 	return res.StatusCode, string(b), res.Header
 }
 
@@ -272,9 +262,7 @@ func TestRoomForOthers(t *testing.T) {
 		ctx, leaves[i] = context.WithCancel(t.Context())
 		defer leaves[i]()
 		res, err := post(t, ctx, web.URL, stream, as("greedy", streams)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		defer res.Body.Close()
 		if res.StatusCode != http.StatusOK {
 			t.Fatalf("stream %d: %d", i+1, res.StatusCode)
@@ -307,9 +295,7 @@ func TestRoomForOthers(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		res, err := post(t, ctx, web.URL, stream, as(caller, streams)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		defer res.Body.Close()
 		if res.StatusCode != http.StatusOK {
 			t.Fatalf("stream %d of other tenants: %d", i+1, res.StatusCode)
@@ -449,9 +435,7 @@ func TestSignsOfLife(t *testing.T) {
 	web, _ := listen(t, Options{Door: d, Catalogue: d, KeepAlive: time.Millisecond})
 	_, _, h := send(t, web.URL, hello)
 	res, err := post(t, t.Context(), web.URL, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}`, "Mcp-Session-Id", h.Get("Mcp-Session-Id"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
 	if !lines.Scan() || lines.Text() != ": waiting" {

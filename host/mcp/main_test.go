@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"openskill/host/agentskills"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -141,22 +142,12 @@ func folders(t *testing.T, skills map[string]map[string]string) (*agentskills.Pr
 	for name, files := range skills {
 		for file, text := range files {
 			path := filepath.Join(root, name, filepath.FromSlash(file))
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 	}
-	source, err := agentskills.NewFileSource([]agentskills.Root{{Path: root, Trust: skill.Trusted}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := agentskills.New(source, &agentskills.Options{DisableCaching: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := musttest.Get(agentskills.NewFileSource([]agentskills.Root{{Path: root, Trust: skill.Trusted}}, nil))(t)
+	p := musttest.Get(agentskills.New(source, &agentskills.Options{DisableCaching: true}))(t)
 	return p, root
 }
 
@@ -180,10 +171,7 @@ func newServer(t *testing.T, o Options) *Server {
 		d := newDoor()
 		o.Door, o.Catalogue = d, d
 	}
-	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(New(o))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -205,9 +193,7 @@ func connect(t *testing.T, s *Server, p skill.Principal, o *mcp.ClientOptions) *
 		mcp.AddSendingCustomMethod[*getSkillParams, *getSkillResult](client, "skills/get"),
 		mcp.AddSendingCustomMethod[*directoryParams, *directoryResult](client, "resources/directory/read"),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
 	listens := make(chan struct{})
 	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -218,10 +204,7 @@ func connect(t *testing.T, s *Server, p skill.Principal, o *mcp.ClientOptions) *
 			return next(ctx, method, r)
 		}
 	})
-	cs, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cs := musttest.Get(client.Connect(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil))(t)
 	if o != nil && o.ToolListChangedHandler != nil {
 		<-listens // the client does not wait until it is told of changes
 	}
@@ -241,18 +224,14 @@ func connect(t *testing.T, s *Server, p skill.Principal, o *mcp.ClientOptions) *
 func pipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return r, w
 }
 
 func toolNames(t *testing.T, cs *mcp.ClientSession) (names []string) {
 	t.Helper()
 	for tool, err := range cs.Tools(t.Context(), nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		names = append(names, tool.Name)
 	}
 	return names

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -45,15 +46,11 @@ func TestURIs(t *testing.T) {
 
 func TestResources(t *testing.T) {
 	agents, root := folders(t, converter())
-	if err := os.WriteFile(filepath.Join(root, "unit-converter", "references", "odd.md"), []byte{0xff, 0, 1}, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(root, "unit-converter", "references", "odd.md"), []byte{0xff, 0, 1}, 0o600))
 	cs := connect(t, newServer(t, Options{AgentSkills: agents}), skill.Local(), nil)
 	var uris []string
 	for r, err := range cs.Resources(t.Context(), nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		uris = append(uris, r.URI)
 		if r.URI == "skill://unit-converter/SKILL.md" && (r.Name != "unit-converter" || r.Description != "Converts units." || r.MIMEType != "text/markdown") {
 			t.Errorf("%+v", r)
@@ -97,15 +94,11 @@ func TestResources(t *testing.T) {
 func TestLargeResources(t *testing.T) {
 	agents, root := folders(t, converter())
 	f, err := os.Create(filepath.Join(root, "unit-converter", "huge.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if err := f.Truncate(20 << 20); err != nil { // takes no room on the disk
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, f.Close())
 	cs := connect(t, newServer(t, Options{AgentSkills: agents}), skill.Local(), nil)
 	_, err = cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "skill://unit-converter/huge.md"})
 	if wire, ok := errors.AsType[*jsonrpc.Error](err); !ok || !strings.Contains(wire.Message, "16777216 bytes") || !strings.Contains(string(wire.Data), `"PAYLOAD_TOO_LARGE"`) {
@@ -136,9 +129,7 @@ func TestManyResources(t *testing.T) {
 	cs := connect(t, newServer(t, Options{AgentSkills: agents}), skill.Local(), nil)
 	var got []string
 	for r, err := range cs.Resources(t.Context(), nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		got = append(got, r.URI)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -201,9 +192,7 @@ func TestSkillsExtension(t *testing.T) {
 		t.Errorf("list and get differ:\n%s", diff)
 	}
 	var front map[string]any
-	if err := json.Unmarshal(got.Skill.Frontmatter, &front); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, json.Unmarshal(got.Skill.Frontmatter, &front))
 	wantFront := map[string]any{
 		"name": "unit-converter", "description": "Converts units.", "license": "MIT",
 		"allowed-tools": "Read Bash(git:*)", "metadata": map[string]any{"version": "1.0"},
@@ -216,10 +205,7 @@ func TestSkillsExtension(t *testing.T) {
 		t.Fatalf("%s, %v", got.Skill.Resources, err)
 	}
 	for _, d := range digests {
-		read, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: d.URI})
-		if err != nil {
-			t.Fatal(err)
-		}
+		read := musttest.Get(cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: d.URI}))(t)
 		text := read.Contents[0].Text
 		if want := digestOf(d.URI, []byte(text)); d != want {
 			t.Errorf("%+v, and what is read is %+v", d, want)
@@ -233,9 +219,7 @@ func TestSkillsExtension(t *testing.T) {
 	}
 
 	// A skill that changes is another.
-	if err := os.WriteFile(filepath.Join(root, "unit-converter", "scripts", "convert.py"), []byte("print(2, 3)\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(root, "unit-converter", "scripts", "convert.py"), []byte("print(2, 3)\n"), 0o600))
 	changed, err := getSkill(t, cs, "skill://unit-converter/SKILL.md")
 	if err != nil || string(changed.Skill.Resources) == string(got.Skill.Resources) {
 		t.Errorf("%s, %v, as before the change", changed.Skill.Resources, err)
@@ -282,10 +266,7 @@ func TestManySkills(t *testing.T) {
 	cs := connect(t, newServer(t, Options{AgentSkills: agents}), skill.Local(), nil)
 	var got []string
 	for cursor, more := "", true; more; more = cursor != "" {
-		page, err := listSkills(t, cs, cursor)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := musttest.Get(listSkills(t, cs, cursor))(t)
 		for _, e := range page.Skills {
 			got = append(got, e.URI)
 		}

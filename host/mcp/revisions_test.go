@@ -11,6 +11,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -83,28 +84,16 @@ func overLines(t *testing.T, s *Server, p skill.Principal, revision string) spok
 // schemaOf returns a definition of the schema of a revision.
 func schemaOf(t *testing.T, revision, name string) *jsonschema.Schema {
 	t.Helper()
-	b, err := os.ReadFile("testdata/schema/" + revision + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(os.ReadFile("testdata/schema/" + revision + ".json"))(t)
+	doc := musttest.Get(jsonschema.UnmarshalJSON(strings.NewReader(string(b))))(t)
 	c := jsonschema.NewCompiler()
 	c.RegisterFormat(&jsonschema.Format{Name: "uri-template", Validate: func(any) error { return nil }}) // it takes an authority for a host name
-	if err := c.AddResource("mcp.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, c.AddResource("mcp.json", doc))
 	in := "$defs"
 	if strings.Contains(string(b), `"definitions"`) {
 		in = "definitions"
 	}
-	s, err := c.Compile("mcp.json#/" + in + "/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return musttest.Get(c.Compile("mcp.json#/" + in + "/" + name))(t)
 }
 
 // TestEmptyValuesMatchTheSchema asks for everything that can be empty, in each revision and over

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -88,10 +89,7 @@ func TestSessions(t *testing.T) {
 		}
 	}()
 	<-began
-	del, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, web.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	del := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodDelete, web.URL, nil))(t)
 	del.Header.Set("X-Caller", "anna")
 	del.Header.Set("Mcp-Session-Id", id)
 	res, err := http.DefaultTransport.RoundTrip(del)

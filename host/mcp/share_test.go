@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -58,10 +59,7 @@ func TestSessionsAtWorkMakeNoRoom(t *testing.T) {
 		_, _, h := send(t, web.URL, hello, "X-Caller", "acme/a")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, web.URL, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := musttest.Get(http.NewRequestWithContext(ctx, http.MethodGet, web.URL, http.NoBody))(t)
 		r.Header.Set("X-Caller", "acme/a")
 		r.Header.Set("Mcp-Session-Id", h.Get("Mcp-Session-Id"))
 		r.Header.Set("Accept", "text/event-stream")

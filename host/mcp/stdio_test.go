@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -250,10 +251,7 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte(hello + "\n" + `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"}}}`))
 	f.Add([]byte("{\n[]\nnull\n\xff\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		s, err := New(Options{Door: newDoor(), Catalogue: newDoor(), BodyLimit: 200})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := musttest.Get(New(Options{Door: newDoor(), Catalogue: newDoor(), BodyLimit: 200}))(t)
 		defer s.Close()
 		if bytes.Contains(in, []byte("forever")) {
 			return // the call would not end

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -33,10 +34,7 @@ func TestTools(t *testing.T) {
 	if diff := cmp.Diff(want, toolNames(t, cs)); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}
-	list, err := cs.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := musttest.Get(cs.ListTools(t.Context(), nil))(t)
 	for _, tool := range list.Tools {
 		switch tool.Name {
 		case "echo":
@@ -255,9 +253,7 @@ func TestProgress(t *testing.T) {
 		last = p.Progress
 	}
 	close(enough)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, <-done)
 }
 
 // TestLargeResult has a result of 4 MiB come through whole.
@@ -268,10 +264,7 @@ func TestLargeResult(t *testing.T) {
 		return success(&r, []byte(`{"text":"`+large+`"}`))
 	})
 	cs := connect(t, newServer(t, Options{Door: d, Catalogue: d}), skill.Local(), nil)
-	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "large"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := musttest.Get(cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "large"}))(t)
 	if got := res.StructuredContent.(map[string]any)["text"]; got != large {
 		t.Errorf("%d bytes of structured content", len(fmt.Sprint(got)))
 	}

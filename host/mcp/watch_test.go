@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -54,9 +55,7 @@ func TestListChanged(t *testing.T) {
 		}
 	}
 
-	if err := os.WriteFile(filepath.Join(root, "unit-converter", "new.md"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(root, "unit-converter", "new.md"), []byte("x"), 0o600))
 	s.Refresh(t.Context())
 	<-heard.prompts
 	<-heard.resources
@@ -77,10 +76,7 @@ func TestDescriptionChanged(t *testing.T) {
 	cs := connect(t, s, skill.Local(), o)
 	shown := func() *mcp.Tool {
 		t.Helper()
-		list, err := cs.ListTools(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := musttest.Get(cs.ListTools(t.Context(), nil))(t)
 		for _, tool := range list.Tools {
 			if tool.Name == "echo" {
 				return tool

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/pysource"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -66,9 +67,7 @@ func TestImportsAreKept(t *testing.T) {
 	if err != nil || len(kept) != 1 {
 		t.Fatal(kept, err)
 	}
-	if err := os.WriteFile(kept[0], []byte(`["forged"]`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(kept[0], []byte(`["forged"]`), 0o600))
 	for tenant, want := range map[string]string{"one": "forged", "two": "numpy"} {
 		if got, err := a.Imports(t.Context(), &skill.Spec{Tenant: tenant}, script); err != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %q, %v; want %s", tenant, got, err, want)
@@ -82,9 +81,7 @@ func TestImportsThatAreKeptAreBounded(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "imports")
 	a := pysource.New(pysource.Options{Runner: shared.Python(), Dir: shared.Dir(), Cache: cache, Most: 8})
 	for i := range 20 {
-		if _, err := a.Imports(t.Context(), &skill.Spec{Tenant: "one"}, fmt.Appendf(nil, "import numpy # %d", i)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(a.Imports(t.Context(), &skill.Spec{Tenant: "one"}, fmt.Appendf(nil, "import numpy # %d", i)))(t)
 		if kept, err := os.ReadDir(cache); err != nil || len(kept) == 0 || len(kept) > 8 {
 			t.Fatalf("%d are kept after %d scripts, %v; want at most 8", len(kept), i+1, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"openskill/host/pysource"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -27,10 +28,7 @@ func TestCompile(t *testing.T) {
 	a := analyzer(t)
 	paths := []string{"/openskill/packages/a.py", "/openskill/packages/b.py", "/openskill/packages/c.py", "/openskill/packages/é.py"}
 	texts := [][]byte{[]byte("print('ran')\nraise SystemExit"), []byte("print 'old'"), []byte("x = '\\d'"), []byte("# coding: latin-1\ny = '\xe9'")}
-	c, err := a.Compile(t.Context(), "test", paths, texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := musttest.Get(a.Compile(t.Context(), "test", paths, texts))(t)
 	if len(c.Files) != 4 || c.Tag != "cpython-315" || len(c.Files[1]) != 0 {
 		t.Fatalf("tag %q, files %q", c.Tag, c.Files)
 	}
@@ -41,10 +39,7 @@ func TestCompile(t *testing.T) {
 		}
 	}
 	fresh := pysource.New(pysource.Options{Runner: shared.Python(), Dir: filepath.Join(shared.Dir(), "fresh")})
-	again, err := fresh.Compile(t.Context(), "test", paths, texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := musttest.Get(fresh.Compile(t.Context(), "test", paths, texts))(t)
 	for i := range c.Files {
 		if !bytes.Equal(c.Files[i], again.Files[i]) {
 			t.Errorf("%s: %q, and then %q", paths[i], c.Files[i], again.Files[i])

@@ -12,16 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/pysource"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
 func analyze(t *testing.T, a *pysource.Analyzer, source string) *pysource.Module {
 	t.Helper()
-	m, err := a.Analyze(t.Context(), "test", []byte(source))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return musttest.Get(a.Analyze(t.Context(), "test", []byte(source)))(t)
 }
 
 func TestModule(t *testing.T) {
@@ -161,10 +158,7 @@ func nested(n int) string {
 
 func scanText(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile("python/answer.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(os.ReadFile("python/answer.py"))(t)
 	return string(b)
 }
 
@@ -181,12 +175,8 @@ func TestAtOnceAndMended(t *testing.T) {
 	analyzer(t) // skips
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pyast-"+strings.TrimPrefix(pysource.Digest(), "sha256:")[:16], "answer.py")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("print('{}')"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	musttest.Do(t, os.WriteFile(path, []byte("print('{}')"), 0o600))
 	a := pysource.New(pysource.Options{Runner: shared.Python(), Dir: dir})
 	var all sync.WaitGroup
 	for range 8 {

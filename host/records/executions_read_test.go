@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/records"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -227,10 +228,7 @@ func TestLargeSessions(t *testing.T) {
 		h := newHouse(t, records.ManagerOptions{})
 		h.manager(t, records.ManagerOptions{Records: fewAtOnce{h.records}})
 		session := storetest.ExecutionID(0xabc)
-		input, err := json.Marshal(strings.Repeat("x", 5<<20))
-		if err != nil {
-			t.Fatal(err)
-		}
+		input := musttest.Get(json.Marshal(strings.Repeat("x", 5<<20)))(t)
 		for n := range 5 {
 			h.door.Invoke(t.Context(), ann, skill.Request{SkillID: "echo", Input: input, Turn: skill.Turn{Session: session, Iteration: n}})
 			time.Sleep(time.Second)

@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/records"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -171,9 +172,7 @@ func TestNoEndWithoutItsResult(t *testing.T) {
 			<-gate // its end is on record
 			return r
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		synctest.Wait()
 		if v, err := h.Get(t.Context(), ann, id, records.WholeResult); err != nil || v.Status != records.Running || v.FinishedAt != nil || v.Output != nil {
 			t.Errorf("between: %+v, %v", v, err)
@@ -277,9 +276,7 @@ func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, records.ManagerOptions{})
 		id, _, err := h.begin(t.Context(), ann, "held")
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		for name, p := range map[string]skill.Principal{
 			"another of the tenant": amy, "who reads all of the tenant": chief, "another tenant": bob, "nobody": {},
 			"another kind of caller of the same name": {ID: "ann", Type: skill.Human, Tenant: "a", Scopes: ann.Scopes},
@@ -307,9 +304,7 @@ func TestCancel(t *testing.T) {
 			t.Errorf("who waited gets %+v", r)
 		}
 		done, _, err := h.begin(t.Context(), ann, "echo")
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		synctest.Wait()
 		if v, err := h.Cancel(t.Context(), ann, done); err != nil || v.Status != records.Success || v.Result == nil {
 			t.Errorf("one that has ended: %+v, %v", v, err)
@@ -330,9 +325,7 @@ func TestCancelOnAnotherHost(t *testing.T) {
 		defer stop()
 		go h.Tend(ctx)
 		id, _, err := h.begin(t.Context(), ann, "held")
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		other := (&house{records: h.records, results: h.results}).manager(t, records.ManagerOptions{EndWait: time.Millisecond})
 		at := time.Now()
 		if v, err := other.Cancel(t.Context(), ann, id); err != nil || v.Status != records.Running {
@@ -355,13 +348,9 @@ func TestAHostThatStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, records.ManagerOptions{})
 		id, _, err := h.begin(t.Context(), ann, "held")
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		for range 2 {
-			if err := h.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, h.Close(t.Context()))
 		}
 		if v, err := h.Get(t.Context(), ann, id, records.WholeResult); err != nil || v.Status != records.Terminated || !strings.Contains(string(v.Result), "CANCELLED") {
 			t.Errorf("%+v, %v", v, err)

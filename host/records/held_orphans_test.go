@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -16,16 +17,12 @@ func leftBehind(t *testing.T, s records.Store, tenant string) string {
 	c := call(tenant)
 	c.Instance, c.Time = "gone", time.Now().UTC().Truncate(time.Microsecond)
 	body, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	err = s.Append(t.Context(), []*records.Entry{{
 		Record:  records.Record{Tenant: tenant, Kind: records.KindStarted, ExecutionID: c.ExecutionID, Time: c.Time, Body: body},
 		Started: c,
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return c.ExecutionID
 }
 

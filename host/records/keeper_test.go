@@ -14,16 +14,13 @@ import (
 	"time"
 
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
 func body(t testing.TB, v any) []byte {
 	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return musttest.Get(json.Marshal(v))(t)
 }
 
 // abandoned puts a running call of another host on record.
@@ -85,10 +82,7 @@ func TestCloseWithoutStore(t *testing.T) {
 		s := newFaulty(t)
 		var bad atomic.Bool
 		s.Before(failing(&bad, errStore))
-		l, err := records.Open(t.Context(), records.Options{Store: s, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := musttest.Get(records.Open(t.Context(), records.Options{Store: s, Log: slog.New(slog.DiscardHandler)}))(t)
 		c := call("acme")
 		wantCode(t, l.Started(t.Context(), c, nil), "")
 		bad.Store(true)
@@ -123,9 +117,7 @@ func TestOpenNeedsTheStore(t *testing.T) {
 func TestOrphans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFaulty(t)
-		if _, err := s.Alive(t.Context(), "crashed"); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(s.Alive(t.Context(), "crashed"))(t)
 		var left []*records.Started
 		for range 450 {
 			left = append(left, abandoned(t, s, "crashed"))
@@ -151,9 +143,7 @@ func TestOrphans(t *testing.T) {
 func TestOrphansAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFaulty(t)
-		if _, err := s.Alive(t.Context(), "crashed"); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(s.Alive(t.Context(), "crashed"))(t)
 		c, gone := abandoned(t, s, "crashed"), abandoned(t, s, "said that it is gone")
 		time.Sleep(16 * time.Second)
 		open(t, s, nil)
@@ -192,9 +182,7 @@ func TestTakenForDead(t *testing.T) {
 		a := open(t, s, nil)
 		c := call("acme")
 		wantCode(t, a.Started(t.Context(), c, nil), "")
-		if err := s.Gone(t.Context(), a.Instance()); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, s.Gone(t.Context(), a.Instance()))
 		open(t, s, nil)
 		wantStatus(t, s, c.ExecutionID, records.Terminated, skill.WorkerCrashed)
 		wantCode(t, a.Finished(t.Context(), c, success(), nil), skill.AuditUnavailable)
@@ -233,10 +221,7 @@ func TestDeadProcess(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestDeadProcess$")
 	cmd.Env = append(os.Environ(), "OPENSKILL_TEST_INSTANCE=1")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := musttest.Get(cmd.Output())(t)
 	dead, _, _ := strings.Cut(string(out), "PASS")
 	if !strings.Contains(dead, "/") || len(dead) > 160 {
 		t.Fatalf("the instance is %q", dead)
@@ -249,9 +234,7 @@ func TestDeadProcess(t *testing.T) {
 	}
 	s := newFaulty(t)
 	for _, i := range []string{dead, alive} {
-		if _, err := s.Alive(t.Context(), i); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(s.Alive(t.Context(), i))(t)
 	}
 	gone := abandoned(t, s, dead)
 	reused := abandoned(t, s, at(alive, 4, "17")) // this process id, of a process that started at another time
@@ -260,14 +243,10 @@ func TestDeadProcess(t *testing.T) {
 		"alive": alive, "no process": "elsewhere", "other boot": at(dead, 1, "0b9c"), "other namespace": at(dead, 2, "7"),
 		"not a number": at(dead, 3, "x"), "more": dead + "/1", "negative": at(dead, 3, "-1"), "empty": "",
 	} {
-		if _, err := s.Alive(t.Context(), instance); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(s.Alive(t.Context(), instance))(t)
 		left[name] = abandoned(t, s, instance)
 	}
-	if _, err := s.Alive(t.Context(), at(alive, 4, "17")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.Alive(t.Context(), at(alive, 4, "17")))(t)
 	open(t, s, nil)
 	wantStatus(t, s, gone.ExecutionID, records.Terminated, skill.WorkerCrashed)
 	wantStatus(t, s, reused.ExecutionID, records.Terminated, skill.WorkerCrashed)

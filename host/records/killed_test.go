@@ -17,6 +17,7 @@ import (
 
 	"openskill/host/records"
 	"openskill/host/store"
+	"openskill/internal/musttest"
 )
 
 // childFile is set for a process that puts calls on record until it is killed; see
@@ -111,9 +112,8 @@ func (k *killing) round(t *testing.T, round int, integrity bool) {
 	cmd.Env = append(os.Environ(), childFile+"="+k.file, fmt.Sprintf("OPENSKILL_TEST_ROUND=%04d", round))
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	out := musttest.Get(cmd.StdoutPipe())(t)
+	musttest.Do(t, cmd.Start())
 	said := map[string]string{}
 	var kill *time.Timer
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -134,9 +134,8 @@ func (k *killing) round(t *testing.T, round int, integrity bool) {
 	db := database(t, "sqlite:"+k.file)
 	defer db.Close()
 	s := records.NewStore(db)
-	l, err := records.Open(t.Context(), records.Options{Store: s, Log: slog.New(slog.DiscardHandler)})
-	must(t, err)
-	must(t, l.Close(t.Context()))
+	l := musttest.Get(records.Open(t.Context(), records.Options{Store: s, Log: slog.New(slog.DiscardHandler)}))(t)
+	musttest.Do(t, l.Close(t.Context()))
 	for id, what := range said {
 		e, err := s.Execution(t.Context(), "", id)
 		switch {
@@ -170,11 +169,10 @@ func (k *killing) round(t *testing.T, round int, integrity bool) {
 // check has SQLite look at its file.
 func (k *killing) check(t *testing.T) {
 	t.Helper()
-	db, err := sql.Open("sqlite", k.file)
-	must(t, err)
+	db := musttest.Get(sql.Open("sqlite", k.file))(t)
 	defer db.Close()
 	var verdict string
-	must(t, db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&verdict))
+	musttest.Do(t, db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&verdict))
 	if verdict != "ok" {
 		t.Errorf("the database: %s", verdict)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -24,10 +25,7 @@ func open(t *testing.T, s records.Store, change func(*records.Options)) *records
 	if change != nil {
 		change(&o)
 	}
-	l, err := records.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := musttest.Get(records.Open(t.Context(), o))(t)
 	t.Cleanup(func() {
 		if err := l.Close(context.Background()); err != nil {
 			t.Errorf("Close: %v", err)
@@ -73,10 +71,7 @@ func wantCode(t *testing.T, err error, want skill.Code) {
 
 func wantWhole(t *testing.T, s records.Store) {
 	t.Helper()
-	r, err := records.Verify(context.Background(), s, records.VerifyOptions{Rows: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(records.Verify(context.Background(), s, records.VerifyOptions{Rows: true}))(t)
 	for _, c := range r.Chains {
 		if c.Fault != nil {
 			t.Errorf("the chain of %s: %+v", c.Tenant, c.Fault)
@@ -94,10 +89,7 @@ func TestCallOnRecord(t *testing.T) {
 		time.Sleep(1234567 * time.Nanosecond)
 		wantCode(t, l.Finished(t.Context(), c, f, []byte(`{"echoed":"hello"}`)), "")
 		wantStatus(t, s, c.ExecutionID, records.Success, "")
-		e, err := s.Execution(t.Context(), "acme", c.ExecutionID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := musttest.Get(s.Execution(t.Context(), "acme", c.ExecutionID))(t)
 		if e.Instance != l.Instance() || e.Instance == "" || string(e.Input.JSON) != `{"text": "hello"}` || e.Input.Bytes != 17 || len(e.Input.SHA256) != 64 {
 			t.Errorf("on record is %+v", e.Started)
 		}

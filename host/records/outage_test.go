@@ -18,16 +18,14 @@ import (
 	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
 // database opens a database for as long as a test.
 func database(t *testing.T, url string) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(store.Open(t.Context(), store.Options{URL: url}))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -90,23 +88,13 @@ func eventually(t *testing.T, try func() error) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestOutagesOfSQLite(t *testing.T) {
 	t.Parallel()
 	other := func(t *testing.T, file string) *sql.Conn {
 		t.Helper()
-		db, err := sql.Open("sqlite", file)
-		must(t, err)
+		db := musttest.Get(sql.Open("sqlite", file))(t)
 		t.Cleanup(func() { _ = db.Close() })
-		conn, err := db.Conn(t.Context())
-		must(t, err)
-		return conn
+		return musttest.Get(db.Conn(t.Context()))(t)
 	}
 	for name, prepare := range map[string]func(t *testing.T, file string) (away, back func()){
 		"locked": func(t *testing.T, file string) (away, back func()) {
@@ -114,8 +102,7 @@ func TestOutagesOfSQLite(t *testing.T) {
 			conn := other(t, file)
 			do := func(statement string) func() {
 				return func() {
-					_, err := conn.ExecContext(t.Context(), statement)
-					must(t, err)
+					musttest.Get(conn.ExecContext(t.Context(), statement))(t)
 				}
 			}
 			return do("BEGIN IMMEDIATE"), do("ROLLBACK")
@@ -125,15 +112,14 @@ func TestOutagesOfSQLite(t *testing.T) {
 			conn := other(t, file)
 			do := func(statement string) func() {
 				return func() {
-					_, err := conn.ExecContext(t.Context(), "PRAGMA busy_timeout = 5000; "+statement)
-					must(t, err)
+					musttest.Get(conn.ExecContext(t.Context(), "PRAGMA busy_timeout = 5000; "+statement))(t)
 				}
 			}
 			return do("CREATE TRIGGER no BEFORE INSERT ON audit_records BEGIN SELECT RAISE(ABORT, 'no'); END"), do("DROP TRIGGER no")
 		},
 		"gone": func(t *testing.T, file string) (away, back func()) {
 			t.Helper()
-			return func() { must(t, os.Rename(file, file+".gone")) }, func() { must(t, os.Rename(file+".gone", file)) }
+			return func() { musttest.Do(t, os.Rename(file, file+".gone")) }, func() { musttest.Do(t, os.Rename(file+".gone", file)) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,18 +136,16 @@ func TestOutagesOfPostgres(t *testing.T) {
 	server := pgtest.New(t, "synchronous_commit = on") // it is killed, and must know what it acknowledged
 	t.Run("stopped", func(t *testing.T) {
 		db := database(t, server.Database(t))
-		outage(t, records.NewStore(db), func() { must(t, server.Stop()) }, func() { must(t, server.Start()) })
+		outage(t, records.NewStore(db), func() { musttest.Do(t, server.Stop()) }, func() { musttest.Do(t, server.Start()) })
 	})
 	t.Run("locked", func(t *testing.T) {
 		address := server.Database(t)
 		db := database(t, address)
-		conn, err := pgx.Connect(t.Context(), address)
-		must(t, err)
+		conn := musttest.Get(pgx.Connect(t.Context(), address))(t)
 		defer conn.Close(context.Background())
 		do := func(statement string) func() {
 			return func() {
-				_, err := conn.Exec(t.Context(), statement)
-				must(t, err)
+				musttest.Get(conn.Exec(t.Context(), statement))(t)
 			}
 		}
 		outage(t, records.NewStore(db), do("BEGIN; LOCK TABLE agent.audit_records IN ACCESS EXCLUSIVE MODE"), do("ROLLBACK"))
@@ -176,10 +160,8 @@ func TestOutagesOfPostgres(t *testing.T) {
 // on record, and what was not is not left running there.
 func cutUnderLoad(t *testing.T, s records.Store, address string) {
 	t.Helper()
-	u, err := url.Parse(address)
-	must(t, err)
-	conn, err := pgx.Connect(t.Context(), address)
-	must(t, err)
+	u := musttest.Get(url.Parse(address))(t)
+	conn := musttest.Get(pgx.Connect(t.Context(), address))(t)
 	defer conn.Close(context.Background())
 	l := open(t, s, nil)
 	var mu sync.Mutex
@@ -216,7 +198,7 @@ func cutUnderLoad(t *testing.T, s records.Store, address string) {
 			return nil
 		})
 		var n int
-		must(t, conn.QueryRow(t.Context(),
+		musttest.Do(t, conn.QueryRow(t.Context(),
 			"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()", u.Path[1:]).Scan(&n))
 		cuts += n
 	}

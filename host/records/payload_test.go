@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"openskill/host/records"
+	"openskill/internal/musttest"
 )
 
 var update = flag.Bool("update", false, "write what is there now into testdata")
@@ -21,10 +22,7 @@ var update = flag.Bool("update", false, "write what is there now into testdata")
 // hash, redacted and full follow each other.
 func TestPayloads(t *testing.T) {
 	file := filepath.Join("testdata", "payloads.txtar")
-	a, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := musttest.Get(txtar.ParseFile(file))(t)
 	var out []txtar.File
 	for _, f := range a.Files {
 		name, ok := strings.CutSuffix(f.Name, "/input")
@@ -44,9 +42,7 @@ func TestPayloads(t *testing.T) {
 	}
 	got := txtar.Format(&txtar.Archive{Comment: a.Comment, Files: out})
 	if *update {
-		if err := os.WriteFile(file, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(file, got, 0o600))
 		return
 	}
 	for i, f := range out {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -122,10 +123,7 @@ func TestBounds(t *testing.T) {
 func TestWatching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tail := NewTail(false)
-		w, err := tail.Watch(skill.Principal{ID: "ann"}, func(c *EndedCall) bool { return c.Tenant == "a" })
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := musttest.Get(tail.Watch(skill.Principal{ID: "ann"}, func(c *EndedCall) bool { return c.Tenant == "a" }))(t)
 		got := make(chan []EndedCall)
 		go func() {
 			calls, _, _ := w.Next(t.Context())
@@ -166,19 +164,14 @@ func TestMostWatchers(t *testing.T) {
 	}
 	var mine []*Watcher
 	for range mostOfOne {
-		w, err := watch("acme", "ann")
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := musttest.Get(watch("acme", "ann"))(t)
 		mine = append(mine, w)
 	}
 	if _, err := watch("acme", "ann"); skill.CodeOf(err) != skill.RateLimited {
 		t.Errorf("one more of one: %v", err)
 	}
 	for i := range mostWatchers - mostOfOne {
-		if _, err := watch(fmt.Sprint(i), "x"); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(watch(fmt.Sprint(i), "x"))(t)
 	}
 	if _, err := watch("beta", "bob"); skill.CodeOf(err) != skill.RateLimited {
 		t.Errorf("one more: %v", err)

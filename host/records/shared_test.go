@@ -11,6 +11,7 @@ import (
 	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -22,10 +23,7 @@ type host struct {
 
 func openHost(t *testing.T, db *store.DB, calls *house) host {
 	t.Helper()
-	m, err := records.NewManager(records.ManagerOptions{Records: records.NewStore(db), Results: records.NewResults(db), AskEvery: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(records.NewManager(records.ManagerOptions{Records: records.NewStore(db), Results: records.NewResults(db), AskEvery: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -63,10 +61,7 @@ func TestTwoHostsOnOneDatabase(t *testing.T) {
 		ended := func(id string) *records.View {
 			t.Helper()
 			for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-				v, err := two.Get(t.Context(), ann, id, records.WholeResult)
-				if err != nil {
-					t.Fatal(err)
-				}
+				v := musttest.Get(two.Get(t.Context(), ann, id, records.WholeResult))(t)
 				if v.Status != records.Running {
 					return v
 				}
@@ -85,9 +80,7 @@ func TestTwoHostsOnOneDatabase(t *testing.T) {
 				t.Errorf("%s may end it: %v", p.ID, err)
 			}
 		}
-		if _, err := two.Cancel(t.Context(), ann, held); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(two.Cancel(t.Context(), ann, held))(t)
 		if v := ended(held); v.Status != records.Terminated || !strings.Contains(string(v.Result), "CANCELLED") {
 			t.Errorf("%+v %s", v, v.Result)
 		}

@@ -13,6 +13,7 @@ import (
 	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 )
 
 // faulty is a store that fails, blocks, answers late or loses its answer, as a test tells it.
@@ -69,9 +70,7 @@ func (s *faulty) Appends() []int {
 
 func (s *faulty) exec(statement string, args ...any) {
 	s.t.Helper()
-	if _, err := s.db.Exec(context.Background(), statement, args...); err != nil {
-		s.t.Fatal(err)
-	}
+	musttest.Get(s.db.Exec(context.Background(), statement, args...))(s.t)
 }
 
 // Fill has the records of a tenant take as much as they may.
@@ -88,10 +87,7 @@ func (s *faulty) Change(tenant string, f func(h *records.Head, all []records.Rec
 	if err != nil || i < 0 {
 		s.t.Fatal(tenant, err)
 	}
-	all, err := s.Records(context.Background(), tenant, 0, 1<<20)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	all := musttest.Get(s.Records(context.Background(), tenant, 0, 1<<20))(s.t)
 	c := chain{head: heads[i]}
 	c.records = f(&c.head, all)
 	s.mu.Lock()
@@ -102,10 +98,7 @@ func (s *faulty) Change(tenant string, f func(h *records.Head, all []records.Rec
 // ChangeExecution lets f change an execution, as queries show it.
 func (s *faulty) ChangeExecution(id string, f func(e *records.Execution)) {
 	s.t.Helper()
-	e, err := s.Store.Execution(context.Background(), "", id)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	e := musttest.Get(s.Store.Execution(context.Background(), "", id))(s.t)
 	for _, table := range []string{"execution_logs", "running_executions"} {
 		s.exec("DELETE FROM "+table+" WHERE id = $1", id)
 	}
@@ -145,11 +138,7 @@ func (s *faulty) AddExecution(e *records.Execution) {
 
 func started(t testing.TB, s *records.Started) []byte {
 	t.Helper()
-	b, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return musttest.Get(json.Marshal(s))(t)
 }
 
 // do runs an operation between the two hooks.

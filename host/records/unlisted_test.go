@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -32,23 +33,13 @@ func TestRecordsListSoManyArtifacts(t *testing.T) {
 			for i := range c.files {
 				f.Artifacts = append(f.Artifacts, records.ArtifactInfo{Name: fmt.Sprintf("%d%s", i, strings.Repeat("n", c.length)), Size: 3, SHA256: strings.Repeat("e", 64)})
 			}
-			if err := l.Started(t.Context(), began, nil); err != nil {
-				t.Fatal(err)
-			}
-			if err := l.Finished(t.Context(), began, f, nil); err != nil {
-				t.Fatal(err)
-			}
-			recs, err := s.Records(t.Context(), "acme", 2, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, l.Started(t.Context(), began, nil))
+			musttest.Do(t, l.Finished(t.Context(), began, f, nil))
+			recs := musttest.Get(s.Records(t.Context(), "acme", 2, 1))(t)
 			if n := len(recs[0].Body); n > 17<<10 {
 				t.Errorf("%s, %s: the record has %d bytes", name, policy, n)
 			}
-			e, err := s.Execution(t.Context(), "acme", began.ExecutionID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := musttest.Get(s.Execution(t.Context(), "acme", began.ExecutionID))(t)
 			listed, left := e.Finished.Artifacts, e.Finished.Unlisted
 			all := c.all || policy != records.KeepFull && c.files == 1 // others cut a name
 			if (left == nil) != all || all && len(listed) != c.files {
@@ -76,9 +67,7 @@ func TestRefusesCallsOfFullRecords(t *testing.T) {
 	s := newFaulty(t)
 	l := open(t, s, nil)
 	runs := call("acme")
-	if err := l.Started(t.Context(), runs, nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, l.Started(t.Context(), runs, nil))
 	s.Fill("acme")
 	err := l.Started(t.Context(), call("acme"), nil)
 	wantCode(t, err, skill.RateLimited)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"openskill/host/records"
+	"openskill/internal/musttest"
 )
 
 // anew links all records again, the first with a number and a hash before it.
@@ -26,10 +27,7 @@ func keptOf(t *testing.T, s *faulty) records.Head {
 	if err != nil || heads[0].Tenant != "acme" {
 		t.Fatalf("%+v, %v", heads, err)
 	}
-	last, err := s.Records(t.Context(), "acme", heads[0].Last, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	last := musttest.Get(s.Records(t.Context(), "acme", heads[0].Last, 1))(t)
 	heads[0].Time = last[0].Time
 	return heads[0]
 }
@@ -103,10 +101,7 @@ func TestVerifyRefusesAKeptHeadThatCannotBeCompared(t *testing.T) {
 // at the kept head at the latest.
 func TestVerifyBeginsAtTheKeptHead(t *testing.T) {
 	s := filled(t, 10)
-	recs, err := s.Records(t.Context(), "acme", 5, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	recs := musttest.Get(s.Records(t.Context(), "acme", 5, 1))(t)
 	o := records.VerifyOptions{Tenant: "acme", From: 30, Against: []records.Head{{Tenant: "acme", First: 1, Prev: records.Origin, Last: 5, LastHash: recs[0].Hash}}}
 	if r, err := records.Verify(t.Context(), s, o); err != nil || !r.Whole() || r.Chains[0].Records != 36 {
 		t.Errorf("%+v, %v", r, err)
@@ -149,10 +144,7 @@ func removalAt(t *testing.T, next uint64, hash string, when time.Time) records.R
 	t.Helper()
 	r := removal(t, next, hash)
 	r.Time = when.UTC().Truncate(time.Microsecond)
-	body, err := json.Marshal(records.Pruned{Next: next, Hash: hash, Time: r.Time})
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := musttest.Get(json.Marshal(records.Pruned{Next: next, Hash: hash, Time: r.Time}))(t)
 	r.Body = body
 	return r
 }

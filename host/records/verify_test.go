@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"openskill/host/records"
+	"openskill/internal/musttest"
 )
 
 // filled is a store with the calls of two tenants on record, some at once.
@@ -178,10 +179,7 @@ func TestVerifyFinds(t *testing.T) {
 func removal(t *testing.T, next uint64, hash string) records.Record {
 	t.Helper()
 	when := time.Now().UTC().Truncate(time.Microsecond)
-	b, err := json.Marshal(records.Pruned{Next: next, Hash: hash, Time: when})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(json.Marshal(records.Pruned{Next: next, Hash: hash, Time: when}))(t)
 	return records.Record{Tenant: "acme", Kind: records.KindPruned, Time: when, Body: b}
 }
 
@@ -189,14 +187,9 @@ func removal(t *testing.T, next uint64, hash string) records.Record {
 // nothing else.
 func TestVerifyAgainstHeads(t *testing.T) {
 	s := filled(t, 10)
-	heads, err := s.Tenants(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	heads := musttest.Get(s.Tenants(t.Context()))(t)
 	var file strings.Builder
-	if err := records.WriteHeads(&file, heads); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, records.WriteHeads(&file, heads))
 	kept, err := records.ReadHeads(strings.NewReader(file.String() + "\n" + file.String()))
 	if err != nil || len(kept) != 4 || kept[0] != heads[0] || kept[3] != heads[1] {
 		t.Fatalf("%+v, %v", kept, err)
@@ -206,10 +199,7 @@ func TestVerifyAgainstHeads(t *testing.T) {
 		if r, err := records.Verify(t.Context(), s, records.VerifyOptions{}); err != nil || !r.Whole() {
 			t.Errorf("without a head %+v, %v: the chain is whole by itself", r, err)
 		}
-		r, err := records.Verify(t.Context(), s, records.VerifyOptions{Against: kept})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := musttest.Get(records.Verify(t.Context(), s, records.VerifyOptions{Against: kept}))(t)
 		var fault records.Fault
 		for _, c := range r.Chains {
 			if c.Tenant == "acme" && c.Fault != nil {
@@ -266,18 +256,12 @@ func TestVerifyRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := filled(t, 3)
-			recs, err := s.Records(t.Context(), "acme", 2, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			recs := musttest.Get(s.Records(t.Context(), "acme", 2, 1))(t)
 			s.ChangeExecution(recs[0].ExecutionID, c.change)
 			if r, err := records.Verify(t.Context(), s, records.VerifyOptions{}); err != nil || !r.Whole() {
 				t.Errorf("the chain alone: %+v, %v", r, err)
 			}
-			r, err := records.Verify(t.Context(), s, records.VerifyOptions{Rows: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := musttest.Get(records.Verify(t.Context(), s, records.VerifyOptions{Rows: true}))(t)
 			if f := r.Chains[0].Fault; f == nil || f.Wrong != records.WrongRow || f.Seq != c.seq || f.ExecutionID != recs[0].ExecutionID {
 				t.Errorf("found %+v, want a row at %d", f, c.seq)
 			}
@@ -318,9 +302,7 @@ func TestVerifyChosen(t *testing.T) {
 func TestVerifyGoesOn(t *testing.T) {
 	s := filled(t, 100) // 400 records
 	recs, err := s.Records(t.Context(), "acme", 1, 400)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	s.ChangeExecution(recs[0].ExecutionID, func(e *records.Execution) { e.Skill = "other" })
 	s.Change("acme", func(_ *records.Head, all []records.Record) []records.Record {
 		all[49].Body[20] ^= 1
@@ -328,9 +310,7 @@ func TestVerifyGoesOn(t *testing.T) {
 		return slices.Delete(all, 199, 202)
 	})
 	r, err := records.Verify(t.Context(), s, records.VerifyOptions{Tenant: "acme", Rows: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	got := map[uint64]records.Wrong{}
 	for _, f := range r.Chains[0].Faults {
 		got[f.Seq] = f.Wrong
@@ -379,10 +359,7 @@ func TestVerifyFindsAddedExecutions(t *testing.T) {
 	} {
 		s := filled(t, 3)
 		s.AddExecution(e)
-		r, err := records.Verify(t.Context(), s, records.VerifyOptions{Rows: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := musttest.Get(records.Verify(t.Context(), s, records.VerifyOptions{Rows: true}))(t)
 		var found []records.Fault
 		for _, c := range r.Chains {
 			if c.Tenant == e.Tenant {
@@ -402,10 +379,7 @@ func TestVerifyFindsAddedExecutions(t *testing.T) {
 	}
 	// One is shown in the place of another: both are told.
 	s = filled(t, 3)
-	recs, err := s.Records(t.Context(), "acme", 3, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	recs := musttest.Get(s.Records(t.Context(), "acme", 3, 1))(t)
 	s.AddExecution(forge("acme", now, true))
 	s.ChangeExecution(recs[0].ExecutionID, func(e *records.Execution) { e.Tenant = "other" })
 	r, err = records.Verify(t.Context(), s, records.VerifyOptions{Tenant: "acme", Rows: true})

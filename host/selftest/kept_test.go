@@ -9,6 +9,7 @@ import (
 
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 )
 
 // The last report stays as it was, a broken one is told, and one that is too large keeps the
@@ -24,13 +25,8 @@ func TestKept(t *testing.T) {
 		k.add(Row{Promise: 1, Case: "E01", Verdict: Pass, Measured: Measured{MS: 1.5}})
 		k.add(Row{Promise: 2, Case: "U01", Verdict: Fail, Problems: []string{"it went on"}})
 		for range 2 { // the second time over the first
-			if err := Keep(t.Context(), db, k); err != nil {
-				t.Fatal(err)
-			}
-			got, err := Last(t.Context(), other)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, Keep(t.Context(), db, k))
+			got := musttest.Get(Last(t.Context(), other))(t)
 			if diff := cmp.Diff(k, got); diff != "" {
 				t.Fatal(diff)
 			}
@@ -42,9 +38,7 @@ func TestKept(t *testing.T) {
 		if got, err := Last(t.Context(), db); err != nil || got.Rows[1].Problems[0] != "it went on" {
 			t.Errorf("the one before is gone: %v", err)
 		}
-		if _, err := db.Exec(t.Context(), `UPDATE selftest SET report = '{"at":"2026-01-02T03:04:05Z","rows":[{"ca'`); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(db.Exec(t.Context(), `UPDATE selftest SET report = '{"at":"2026-01-02T03:04:05Z","rows":[{"ca'`))(t)
 		if k, err := Last(t.Context(), db); k != nil || err == nil {
 			t.Errorf("cut off: %v, %v", k, err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"openskill/examples/hostile"
 	"openskill/host/selftest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -120,10 +121,7 @@ func endless() hostile.Case {
 func play(t *testing.T, f *fake, c hostile.Case) (row selftest.Row) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		report, err := selftest.Run(t.Context(), f, selftest.Options{Cases: []hostile.Case{c}, Filter: c.Name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := musttest.Get(selftest.Run(t.Context(), f, selftest.Options{Cases: []hostile.Case{c}, Filter: c.Name}))(t)
 		if len(report.Rows) != 1 {
 			t.Fatalf("%d rows", len(report.Rows))
 		}
@@ -284,9 +282,7 @@ func TestCanaryRefused(t *testing.T) {
 			<-time.After(100 * time.Millisecond) // canaries are called meanwhile
 			return refuse(skill.Timeout, "too late")
 		}}, code: c.code, times: c.times}, selftest.Options{Cases: []hostile.Case{k}, Filter: k.Name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		if row := report.Rows[0]; row.Verdict != c.want {
 			t.Errorf("%+v: %+v", c, row)
 		}
@@ -370,9 +366,7 @@ func TestPromises(t *testing.T) {
 		<-time.After(60 * time.Millisecond)
 		return refuse(skill.Timeout, "too late")
 	}}, selftest.Options{Cases: []hostile.Case{c}, Filter: c.Name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if len(report.Promises) != len(selftest.Promises) {
 		t.Fatalf("%d promises", len(report.Promises))
 	}

@@ -11,6 +11,7 @@ import (
 	"openskill/host/dispatch/approval"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -25,9 +26,7 @@ func TestApprovalsOnTwoHosts(t *testing.T) {
 			s, err := approval.Open(t.Context(), approval.Options{
 				DB: open(), Policy: policy, MaxPending: 3, MaxPast: 2, Now: func() time.Time { return time.Unix(now.Load(), 0) },
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			return s
 		}
 		a, b := host(approval.PerVersion), host(approval.PerVersion)
@@ -55,9 +54,7 @@ func TestApprovalsOnTwoHosts(t *testing.T) {
 		if n != 1 {
 			t.Fatalf("%d asks", n)
 		}
-		if _, err := a.Decide(t.Context(), skill.Local(), id, true); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(a.Decide(t.Context(), skill.Local(), id, true))(t)
 		if err := b.Check(t.Context(), ask); err != nil {
 			t.Errorf("approved on one host, the other says: %v", err)
 		}
@@ -66,9 +63,7 @@ func TestApprovalsOnTwoHosts(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		// Withdrawn, and the digest that was approved is still known.
-		if _, err := b.Decide(t.Context(), skill.Local(), id, false); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(b.Decide(t.Context(), skill.Local(), id, false))(t)
 		if err := a.Check(t.Context(), ask); skill.CodeOf(err) != skill.Forbidden {
 			t.Errorf("withdrawn on one host, the other says: %v", err)
 		}

@@ -15,6 +15,7 @@ import (
 	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -45,15 +46,10 @@ func TestPayloadsComeBackEqual(t *testing.T) {
 			entries = append(entries, e...)
 		}
 		for batch := range slices.Chunk(entries, 50) {
-			if err := s.Append(t.Context(), batch); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, s.Append(t.Context(), batch))
 		}
 		for id, text := range want {
-			e, err := s.Execution(t.Context(), "acme", id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := musttest.Get(s.Execution(t.Context(), "acme", id))(t)
 			for _, got := range []string{string(e.Input.JSON), string(e.Finished.Output.JSON)} {
 				if got != text && canonical(t, got) != canonical(t, text) {
 					t.Errorf("%.200s became %.200s", text, got)
@@ -149,9 +145,7 @@ func canonical(t *testing.T, text string) string {
 			}
 			all = append(all, one)
 		}
-		if _, err := d.Token(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(d.Token())(t)
 		if open == '{' {
 			slices.Sort(all)
 		}

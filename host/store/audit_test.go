@@ -9,6 +9,7 @@ import (
 	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 )
 
 var when = time.Date(2026, 11, 22, 12, 0, 0, 123456000, time.UTC)
@@ -39,9 +40,7 @@ func TestPagesOfLargeInputs(t *testing.T) {
 			})
 		}
 		e.Body = []byte(`{"execution_id": "` + e.ExecutionID + `", "time": "` + e.Started.Time.Format(time.RFC3339Nano) + `"}`)
-		if err := records.NewStore(d).Append(t.Context(), entries); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, records.NewStore(d).Append(t.Context(), entries))
 		want = append(want, e.ExecutionID)
 	}
 	q := records.Query{Tenant: "acme", Limit: 25}

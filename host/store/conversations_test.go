@@ -15,6 +15,7 @@ import (
 	"openskill/host/records/replay"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 )
 
 func TestConversations(t *testing.T) {
@@ -80,9 +81,7 @@ func TestWhatMayWaitWaitsItsTurn(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			all.Wait()
 		})
 	}
@@ -94,23 +93,17 @@ func TestConversationsOfADatabaseThatIsGone(t *testing.T) {
 	d, file := sqliteOf(t)
 	s, owner := conversations.NewStore(d), conversations.Owner{Tenant: "acme", Principal: "p"}
 	c := &conversations.Conversation{ID: "00000000-0000-7000-8000-000000000001", Owner: owner, CreatedAt: when, UpdatedAt: when}
-	if err := s.Create(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Create(t.Context(), c))
 	say := func() error { return s.Append(t.Context(), c, []llm.Message{{Role: llm.User, Text: "hello"}}, 10) }
 	for range 2 { // before its statements are prepared, and afterwards
-		if err := os.Rename(file, file+".away"); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Rename(file, file+".away"))
 		if err := say(); store.ReasonOf(err) != store.Gone {
 			t.Errorf("appended to a file that is gone: %v", err)
 		}
 		if _, err := s.Get(t.Context(), owner, c.ID); !store.Unavailable(err) {
 			t.Errorf("read of a file that is gone: %v", err)
 		}
-		if err := os.Rename(file+".away", file); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Rename(file+".away", file))
 		if err := say(); err != nil {
 			t.Error(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"openskill/host/records"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -19,21 +20,14 @@ func TestVerifyNamesColumnsThatHideExecutions(t *testing.T) {
 		url := fresh(t)
 		db, r := storetest.Open(t, url), rawOf(t, url)
 		s := records.NewStore(db)
-		l, err := records.Open(t.Context(), records.Options{Store: s, Policy: records.KeepFull, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := musttest.Get(records.Open(t.Context(), records.Options{Store: s, Policy: records.KeepFull, Log: slog.New(slog.DiscardHandler)}))(t)
 		call := func(n int, ends bool) string {
 			t.Helper()
 			id := fmt.Sprintf("0198c2f0-0000-7000-8000-%012d", n)
 			b := &records.Started{ExecutionID: id, Tenant: "acme", Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo", TraceID: "t"}
-			if err := l.Started(t.Context(), b, []byte(`{"a": 1e5}`)); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, l.Started(t.Context(), b, []byte(`{"a": 1e5}`)))
 			if ends {
-				if err := l.Finished(t.Context(), b, &records.Finished{Status: records.Failed, Code: skill.Timeout}, nil); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, l.Finished(t.Context(), b, &records.Finished{Status: records.Failed, Code: skill.Timeout}, nil))
 			}
 			return id
 		}
@@ -57,10 +51,7 @@ func TestVerifyNamesColumnsThatHideExecutions(t *testing.T) {
 		for n, edit := range edits {
 			r.exec(t, "UPDATE running_executions SET "+edit+" WHERE id = $1", ids[len(logs)+n])
 		}
-		report, err := records.Verify(t.Context(), s, records.VerifyOptions{Rows: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := musttest.Get(records.Verify(t.Context(), s, records.VerifyOptions{Rows: true}))(t)
 		named := map[string]bool{}
 		for _, f := range report.Chains[0].Faults {
 			named[f.ExecutionID] = true

@@ -10,6 +10,7 @@ import (
 
 	"openskill/host/records"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -49,22 +50,15 @@ func TestDamagedRowsHideNoOthers(t *testing.T) {
 		if r.postgres {
 			all = append(append([]string{}, edits...), server...)
 		}
-		l, err := records.Open(t.Context(), records.Options{Store: s, Policy: records.KeepFull, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := musttest.Get(records.Open(t.Context(), records.Options{Store: s, Policy: records.KeepFull, Log: slog.New(slog.DiscardHandler)}))(t)
 		call := func(tenant string, n int, ends bool) string {
 			t.Helper()
 			id := fmt.Sprintf("0198c2f0-0000-7000-8000-%012d", n)
 			b := &records.Started{ExecutionID: id, Tenant: tenant, Principal: "p", PrincipalType: skill.Agent, Session: id, Skill: "echo"}
-			if err := l.Started(t.Context(), b, []byte(`{"a": 1}`)); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, l.Started(t.Context(), b, []byte(`{"a": 1}`)))
 			if ends {
 				f := &records.Finished{Status: records.Success, Fuel: 7, Artifacts: []records.ArtifactInfo{{Name: "a", Size: 1}}}
-				if err := l.Finished(t.Context(), b, f, []byte(`{"b": 2}`)); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, l.Finished(t.Context(), b, f, []byte(`{"b": 2}`)))
 			}
 			return id
 		}
@@ -77,9 +71,7 @@ func TestDamagedRowsHideNoOthers(t *testing.T) {
 		edited := call("zeta", 903, true)
 		change := func(subject string) {
 			t.Helper()
-			if err := records.Around(t.Context(), s, skill.Local(), records.Change{Tenant: "acme", Action: "key.create", Subject: subject}, func() error { return nil }); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, records.Around(t.Context(), s, skill.Local(), records.Change{Tenant: "acme", Action: "key.create", Subject: subject}, func() error { return nil }))
 		}
 		change("k1")
 		change("k2")

@@ -17,6 +17,7 @@ import (
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -63,15 +64,10 @@ func sqliteOf(t *testing.T) (d *store.DB, file string) {
 func TestSQLiteLocked(t *testing.T) {
 	d, file := sqliteOf(t)
 	works(t, d)
-	other, err := rawOf(t, "sqlite:"+file).Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := musttest.Get(rawOf(t, "sqlite:"+file).Conn(t.Context()))(t)
 	defer other.Close()
 	for _, statement := range []string{"BEGIN IMMEDIATE", "COMMIT"} {
-		if _, err := other.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(other.ExecContext(t.Context(), statement))(t)
 		if statement == "BEGIN IMMEDIATE" {
 			cannot(t, d, store.Locked)
 			if _, err := records.NewStore(d).Tenants(t.Context()); err != nil {
@@ -90,9 +86,7 @@ func TestSQLiteFull(t *testing.T) {
 			t.Fatal(err)
 		}
 		cannot(t, d, store.Full)
-		if err := d.Run(t.Context(), "PRAGMA max_page_count = 1000000"); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, d.Run(t.Context(), "PRAGMA max_page_count = 1000000"))
 		works(t, d)
 	}
 }
@@ -100,13 +94,9 @@ func TestSQLiteFull(t *testing.T) {
 func TestSQLiteReadOnly(t *testing.T) {
 	d, _ := sqliteOf(t)
 	works(t, d)
-	if err := d.Run(t.Context(), "PRAGMA query_only = 1"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, d.Run(t.Context(), "PRAGMA query_only = 1"))
 	cannot(t, d, store.ReadOnly)
-	if err := d.Run(t.Context(), "PRAGMA query_only = 0"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, d.Run(t.Context(), "PRAGMA query_only = 0"))
 	works(t, d)
 }
 
@@ -114,9 +104,7 @@ func TestSQLiteReadOnly(t *testing.T) {
 func TestSQLiteGoneAndBack(t *testing.T) {
 	d, file := sqliteOf(t)
 	works(t, d)
-	if err := os.Rename(file, file+".away"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Rename(file, file+".away"))
 	cannot(t, d, store.Gone)
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("there is a file again: %v", err)
@@ -124,9 +112,7 @@ func TestSQLiteGoneAndBack(t *testing.T) {
 	if _, err := records.NewStore(d).Tenants(t.Context()); !store.Unavailable(err) {
 		t.Errorf("what is gone was read: %v", err)
 	}
-	if err := os.Rename(file+".away", file); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Rename(file+".away", file))
 	works(t, d)
 	if heads, err := records.NewStore(d).Tenants(t.Context()); err != nil || len(heads) != 1 || heads[0].Last != 2 {
 		t.Errorf("got %+v, %v", heads, err)
@@ -141,9 +127,7 @@ func TestSQLiteGoneWithinATransaction(t *testing.T) {
 	if store.ReasonOf(err) != store.Gone {
 		t.Errorf("got %v", err)
 	}
-	if err := os.Rename(file+".away", file); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Rename(file+".away", file))
 	works(t, d)
 }
 
@@ -151,19 +135,13 @@ func TestSQLiteGoneWithinATransaction(t *testing.T) {
 func TestSQLiteReplaced(t *testing.T) {
 	d, file := sqliteOf(t)
 	works(t, d)
-	if err := d.Run(t.Context(), "VACUUM INTO '"+file+".copy'"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, d.Run(t.Context(), "VACUUM INTO '"+file+".copy'"))
 	works(t, d)
 	for _, name := range []string{file, file + "-wal", file + "-shm"} {
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Remove(name))
 	}
 	cannot(t, d, store.Gone)
-	if err := os.Rename(file+".copy", file); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Rename(file+".copy", file))
 	works(t, d)
 	if heads, err := records.NewStore(d).Tenants(t.Context()); err != nil || len(heads) != 1 || heads[0].Last != 2 {
 		t.Errorf("got %+v, %v", heads, err)
@@ -196,19 +174,13 @@ func TestPostgresStoppedAndStarted(t *testing.T) {
 	s := pgtest.New(t)
 	d := storetest.Open(t, s.Database(t))
 	works(t, d)
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Stop())
 	cannot(t, d, store.Gone)
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Start())
 	asked(t, d)
 	works(t, d)
 	// Connections that the server ended are replaced, without a record that is lost.
-	if err := s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'openskill'"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'openskill'"))
 	asked(t, d)
 	works(t, d)
 }
@@ -218,14 +190,9 @@ func TestPostgresLocked(t *testing.T) {
 	d := storetest.Open(t, url+"&lock_timeout=100ms")
 	works(t, d)
 	r := rawOf(t, url)
-	tx, err := r.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := musttest.Get(r.BeginTx(t.Context(), nil))(t)
 	defer tx.Rollback()
-	if _, err := tx.ExecContext(t.Context(), "SELECT * FROM audit_heads FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(tx.ExecContext(t.Context(), "SELECT * FROM audit_heads FOR UPDATE"))(t)
 	for _, wait := range []bool{false, true} {
 		held := startOf("acme")
 		held.Wait = wait
@@ -237,9 +204,7 @@ func TestPostgresLocked(t *testing.T) {
 	if err := records.NewStore(d).Append(t.Context(), []*records.Entry{other}); err != nil {
 		t.Errorf("a tenant waits for another one: %v", err)
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, tx.Rollback())
 	works(t, d)
 }
 
@@ -266,10 +231,7 @@ func TestPostgresWithFewRights(t *testing.T) {
 	})
 	r.exec(t, "GRANT USAGE ON SCHEMA agent TO "+role)
 	r.exec(t, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA agent TO "+role)
-	config, err := pgconn.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := musttest.Get(pgconn.ParseConfig(url))(t)
 	works(t, storetest.Open(t, fmt.Sprintf("postgres://%s:few@127.0.0.1:%d/%s?sslmode=disable", role, config.Port, config.Database)))
 }
 

@@ -14,6 +14,7 @@ import (
 	"openskill/host/records"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -21,18 +22,10 @@ import (
 // until the function that it gives is called.
 func heldElsewhere(t *testing.T, url, statement string, args ...any) (free func()) {
 	t.Helper()
-	other, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := musttest.Get(sql.Open("pgx", url))(t)
 	t.Cleanup(func() { _ = other.Close() })
-	tx, err := other.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.ExecContext(t.Context(), statement, args...); err != nil {
-		t.Fatal(err)
-	}
+	tx := musttest.Get(other.BeginTx(t.Context(), nil))(t)
+	musttest.Get(tx.ExecContext(t.Context(), statement, args...))(t)
 	return func() {
 		if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
 			t.Error(err)
@@ -48,9 +41,7 @@ func TestHeldChainStopsItsTenantAlone(t *testing.T) {
 	db := storetest.Open(t, url)
 	s := records.NewStore(db)
 	l, err := records.Open(t.Context(), records.Options{Store: s, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	n := 0
 	begin := func(tenant string) (*records.Started, error) {
 		n++
@@ -66,14 +57,10 @@ func TestHeldChainStopsItsTenantAlone(t *testing.T) {
 		return err
 	}
 	for _, tenant := range []string{"acme", "gamma"} {
-		if err := call(tenant); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, call(tenant))
 	}
 	runs, err := begin("acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	free := heldElsewhere(t, url, "SELECT 1 FROM agent.audit_heads WHERE tenant = 'acme' FOR UPDATE")
 	ended := make(chan error, 1)
 	go func() { ended <- l.Finished(t.Context(), runs, &records.Finished{Status: records.Success}, nil) }()
@@ -144,10 +131,7 @@ func TestHeldCountsStopNoOthers(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Start(t)
 	db := storetest.Open(t, url)
-	q, err := quota.New(quota.Options{Store: quota.NewStore(db), RateTenant: 60, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := musttest.Get(quota.New(quota.Options{Store: quota.NewStore(db), RateTenant: 60, Log: slog.New(slog.DiscardHandler)}))(t)
 	enter := func(tenant string) error {
 		leave, err := q.Enter(t.Context(), skill.Principal{ID: tenant, Tenant: tenant}, "", "echo", 0, 1)
 		if err == nil {
@@ -155,9 +139,7 @@ func TestHeldCountsStopNoOthers(t *testing.T) {
 		}
 		return err
 	}
-	if err := enter("acme"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, enter("acme"))
 	free := heldElsewhere(t, url, "SELECT 1 FROM agent.quota_counters WHERE id LIKE '%acme%' FOR UPDATE")
 	refused := make(chan error, 1)
 	go func() { refused <- enter("acme") }()

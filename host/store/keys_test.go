@@ -11,6 +11,7 @@ import (
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -33,19 +34,13 @@ func TestKeysOnTwoHosts(t *testing.T) {
 		open := fresh(t)
 		here, there := identity.NewKeys(identity.NewKeyStore(open())), newHost(t, open())
 		k, text, err := here.Create(t.Context(), identity.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		there.is(t, text, "")
 		_, next, err := here.Rotate(t.Context(), k.ID, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		there.is(t, text, skill.Unauthorized)
 		there.is(t, next, "")
-		if _, err := here.Revoke(t.Context(), k.ID); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(here.Revoke(t.Context(), k.ID))(t)
 		there.is(t, next, skill.Unauthorized)
 	})
 }
@@ -58,22 +53,16 @@ func TestKeysOfAServerThatIsGone(t *testing.T) {
 	db := storetest.Open(t, server.Database(t))
 	h := newHost(t, db)
 	_, text, err := identity.NewKeys(identity.NewKeyStore(db)).Create(t.Context(), identity.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	h.is(t, text, "")
-	if err := server.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, server.Stop())
 	if p, err := h.Authenticate(t.Context(), identity.Credentials{APIKey: []string{text}}); err != nil {
 		t.Errorf("within half a second: %+v, %v", p, err)
 	}
 	for range 3 {
 		h.is(t, text, skill.AuditUnavailable)
 	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, server.Start())
 	h.is(t, text, "")
 }
 
@@ -90,9 +79,7 @@ func newHost(t *testing.T, db *store.DB) *host {
 	h.now.Store(&begun)
 	var err error
 	h.Authenticator, err = identity.New(identity.Options{Keys: identity.NewKeyStore(db), Now: func() time.Time { return *h.now.Load() }, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return h
 }
 
@@ -113,13 +100,8 @@ func TestListsHoldUpNoKeys(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
 		db := fresh(t)()
 		key, _, err := identity.NewKeys(identity.NewKeyStore(db)).Create(t.Context(), identity.NewKey{Name: "robot", Tenant: "acme", Scopes: []string{skill.ScopeRead}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		release, err := db.HoldReaders(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
+		release := musttest.Get(db.HoldReaders(t.Context()))(t)
 		defer release()
 		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()

@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -27,10 +28,7 @@ func rawOf(t *testing.T, url string) raw {
 	if postgres {
 		driver, name = "pgx", url+"&search_path=agent"
 	}
-	db, err := sql.Open(driver, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(sql.Open(driver, name))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return raw{db, postgres}
 }
@@ -50,27 +48,20 @@ func (r raw) rows(t *testing.T, query string) (out [][]string) {
 		t.Fatalf("%s: %v", query, err)
 	}
 	defer rows.Close()
-	names, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := musttest.Get(rows.Columns())(t)
 	for rows.Next() {
 		row := make([]any, len(names))
 		for i := range row {
 			row[i] = new(any)
 		}
-		if err := rows.Scan(row...); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, rows.Scan(row...))
 		var texts []string
 		for _, v := range row {
 			texts = append(texts, fmt.Sprint(*v.(*any)))
 		}
 		out = append(out, texts)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, rows.Err())
 	return out
 }
 
@@ -178,10 +169,7 @@ const addsIndex = 8
 func TestMigrationsKeepRows(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, fresh func(*testing.T) string) {
 		url := fresh(t)
-		m, err := store.Migrate(t.Context(), store.Options{URL: url})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := musttest.Get(store.Migrate(t.Context(), store.Options{URL: url}))(t)
 		defer m.Close()
 		to := func(version int64) {
 			t.Helper()
@@ -226,21 +214,13 @@ func TestMigrationsKeepRows(t *testing.T) {
 func TestLaterRelease(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, fresh func(*testing.T) string) {
 		url := fresh(t)
-		d, err := store.Open(t.Context(), store.Options{URL: url})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
+		d := musttest.Get(store.Open(t.Context(), store.Options{URL: url}))(t)
+		musttest.Do(t, d.Close())
 		rawOf(t, url).exec(t, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)")
 		if _, err := store.Open(t.Context(), store.Options{URL: url}); skill.CodeOf(err) != skill.Conflict || !strings.Contains(err.Error(), "9999") {
 			t.Errorf("got %v", err)
 		}
-		m, err := store.Migrate(t.Context(), store.Options{URL: url})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := musttest.Get(store.Migrate(t.Context(), store.Options{URL: url}))(t)
 		defer m.Close()
 		if _, err := m.To(t.Context(), 0); skill.CodeOf(err) != skill.Conflict {
 			t.Errorf("got %v", err)

@@ -6,6 +6,7 @@ import (
 
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 )
 
 // Releases before schema 14 had an upload in PostgreSQL as one JSON object. What had been
@@ -17,14 +18,9 @@ func TestUploadsOfOlderReleases(t *testing.T) {
 		if !strings.HasPrefix(url, "postgres:") {
 			t.Skip("SQLite had no such rows: hosts import files instead")
 		}
-		m, err := store.Migrate(t.Context(), store.Options{URL: url})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := musttest.Get(store.Migrate(t.Context(), store.Options{URL: url}))(t)
 		defer m.Close()
-		if _, err := m.To(t.Context(), 13); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(m.To(t.Context(), 13))(t)
 		r := rawOf(t, url)
 		digest := func(of string) string { return "sha256:" + strings.Repeat(of, 64) }
 		r.exec(t, "INSERT INTO skill_uploads (tenant, id, state, approved, live, revision) VALUES ($1, $2, $3, $4, $5, $6), ($7, $8, $9, $10, $11, $12)",
@@ -35,9 +31,7 @@ func TestUploadsOfOlderReleases(t *testing.T) {
 				{"version":"1.2.0","digest":"`+digest("c")+`","size":4096,"uploaded_by":"bob","uploaded_at":"2026-11-04T10:00:00+02:00","enabled":true,"was_enabled":true,
 					"approved":{"by":"ops","at":"2026-11-05T10:00:00Z","word":"read"}}]}`, true, true, 7,
 			"other", "up", `{"format":1,"tenant":"other","id":"up","current":"","versions":null}`, false, false, 8)
-		if _, err := m.To(t.Context(), 14); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(m.To(t.Context(), 14))(t)
 		for query, want := range map[string]string{
 			"SELECT tenant, id, current_version, history, approved, revision FROM uploads ORDER BY revision": "acme up 1.2.0 1.0.0 1.1.0 true 7; other up   false 8",
 			"SELECT version, left(digest, 8), bytes, position, uploaded_by, uploaded_at, enabled, bytes, was_enabled FROM upload_versions ORDER BY position": "1.0.0 sha256:a 8192 1 ann 1793527200000001 false 8192 true; " +

@@ -8,6 +8,7 @@ import (
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 )
 
 func TestRecordings(t *testing.T) {
@@ -29,10 +30,7 @@ func TestRecordings(t *testing.T) {
 
 func recordingsAt(t *testing.T, url string) replay.Store {
 	t.Helper()
-	d, err := store.Open(t.Context(), store.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := musttest.Get(store.Open(t.Context(), store.Options{URL: url}))(t)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)

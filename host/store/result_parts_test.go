@@ -12,6 +12,7 @@ import (
 	"openskill/host/dispatch/quota"
 	"openskill/host/records"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 )
 
 // While a large result is stored, others write many times: it does not hold the connection
@@ -37,9 +38,7 @@ func TestLargeResultsLetOthersWrite(t *testing.T) {
 	}
 	before := wrote.Load()
 	k := &records.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []records.Item{{Name: "x", Data: make([]byte, 56<<20)}}, At: when, Until: when.Add(time.Hour)}
-	if err := records.NewResults(d).Put(t.Context(), k, records.Room{Bytes: 1 << 30, Items: 100}); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, records.NewResults(d).Put(t.Context(), k, records.Room{Bytes: 1 << 30, Items: 100}))
 	if n := wrote.Load() - before; n < 20 {
 		t.Errorf("others wrote %d times while 56 MiB were stored", n)
 	}
@@ -71,15 +70,11 @@ func TestPartsAreRemoved(t *testing.T) {
 		}
 		must := func(err error) {
 			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 		}
 		sweep := func(after time.Duration) {
 			t.Helper()
-			if _, err := records.NewResults(d).Sweep(t.Context(), when.Add(after), 100); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(records.NewResults(d).Sweep(t.Context(), when.Add(after), 100))(t)
 		}
 		must(put(1, when.Add(time.Hour), 1<<30, large))
 		parts("kept", 4)

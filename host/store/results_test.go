@@ -8,6 +8,7 @@ import (
 	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 )
 
 func TestResults(t *testing.T) {
@@ -27,9 +28,7 @@ func TestReadingAResultTakesItsSizeOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
 		results, until := records.NewResults(fresh(t)()), time.Now().Add(time.Hour)
 		k := &records.Kept{Tenant: "acme", ExecutionID: "00000000-0000-7000-8000-000000000001", Items: []records.Item{{Data: make([]byte, size)}}, At: until, Until: until}
-		if err := results.Put(t.Context(), k, records.Room{Bytes: 1 << 30, Items: 10}); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, results.Put(t.Context(), k, records.Room{Bytes: 1 << 30, Items: 10}))
 		for most, bound := range map[int]uint64{records.WholeResult: 3 * size, 64 << 10: size / 2} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"openskill/host/store"
+	"openskill/internal/musttest"
 )
 
 // Who signed out stays so when a copy comes back: it has no session, also not in pages that are
@@ -14,14 +15,9 @@ import (
 func TestSnapshotsHaveNoSessions(t *testing.T) {
 	state, to := t.TempDir(), filepath.Join(t.TempDir(), "copy.db")
 	id := bytes.Repeat([]byte("session!"), 4)
-	d, err := store.Open(t.Context(), store.Options{StateDir: state})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := musttest.Get(store.Open(t.Context(), store.Options{StateDir: state}))(t)
 	defer d.Close()
-	if _, err := d.Write.ExecContext(t.Context(), "INSERT INTO console_sessions (id, tenant, principal, credential, began_at, seen_at) VALUES ($1, 'acme', 'p', $1, 1, 1)", id); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(d.Write.ExecContext(t.Context(), "INSERT INTO console_sessions (id, tenant, principal, credential, began_at, seen_at) VALUES ($1, 'acme', 'p', $1, 1, 1)", id))(t)
 	if kind, _, err := store.Snapshot(t.Context(), store.Options{StateDir: state}, to); err != nil || kind != store.SQLite {
 		t.Fatal(kind, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"openskill/host/records"
+	"openskill/internal/musttest"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // its driver
 
@@ -27,18 +28,10 @@ func TestStalledChangesHoldNoConnectionOfRecords(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Start(t)
 	db := storetest.Open(t, url)
-	other, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := musttest.Get(sql.Open("pgx", url))(t)
 	defer other.Close()
-	held, err := other.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := held.ExecContext(t.Context(), "SELECT 1 FROM agent.revisions WHERE topic = $1 FOR UPDATE", uploads); err != nil {
-		t.Fatal(err)
-	}
+	held := musttest.Get(other.BeginTx(t.Context(), nil))(t)
+	musttest.Get(held.ExecContext(t.Context(), "SELECT 1 FROM agent.revisions WHERE topic = $1 FOR UPDATE", uploads))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var changes sync.WaitGroup
@@ -52,10 +45,7 @@ func TestStalledChangesHoldNoConnectionOfRecords(t *testing.T) {
 	}
 	// All that wait for the row, wait; 19 of them here and not in the database.
 	waiting := func() (n int) {
-		err := other.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, other.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n))
 		return n
 	}
 	for waiting() == 0 {

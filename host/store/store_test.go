@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"openskill/host/records"
+	"openskill/internal/musttest"
 
 	"openskill/host/store"
 	"openskill/host/store/storetest"
@@ -51,14 +52,9 @@ func TestWhichDatabase(t *testing.T) {
 
 func TestFileIsPrivate(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "a", "state")
-	d, err := store.Open(t.Context(), store.Options{StateDir: state})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := musttest.Get(store.Open(t.Context(), store.Options{StateDir: state}))(t)
 	defer d.Close()
-	if _, err := records.NewStore(d).Alive(t.Context(), "x"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(records.NewStore(d).Alive(t.Context(), "x"))(t)
 	for name, want := range map[string]os.FileMode{
 		"": 0o700, store.File: 0o600, store.File + "-wal": 0o600, store.File + "-shm": 0o600,
 	} {
@@ -74,10 +70,7 @@ func TestFileIsPrivate(t *testing.T) {
 // The name of a folder is any name.
 func TestStateFolderOfAnyName(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "a b?c=%41#&é")
-	d, err := store.Open(t.Context(), store.Options{StateDir: state})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := musttest.Get(store.Open(t.Context(), store.Options{StateDir: state}))(t)
 	defer d.Close()
 	works(t, d)
 	if info, err := os.Stat(filepath.Join(state, store.File)); err != nil || info.Size() == 0 {
@@ -88,16 +81,9 @@ func TestStateFolderOfAnyName(t *testing.T) {
 // A file that others could read is made private when it is opened.
 func TestFileBecomesPrivate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "wide.db")
-	if err := os.WriteFile(file, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(file, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	d, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + file + "?synchronous=full"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(file, nil, 0o666))
+	musttest.Do(t, os.Chmod(file, 0o666))
+	d := musttest.Get(store.Open(t.Context(), store.Options{URL: "sqlite:" + file + "?synchronous=full"}))(t)
 	defer d.Close()
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("got %v, %v", info.Mode(), err)
@@ -118,27 +104,16 @@ func TestCloseTwice(t *testing.T) {
 func TestOpenWaits(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "x.db")
-	other, err := sql.Open("sqlite", file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := musttest.Get(sql.Open("sqlite", file))(t)
 	defer other.Close()
-	tx, err := other.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.ExecContext(t.Context(), "CREATE TABLE t (a)"); err != nil {
-		t.Fatal(err)
-	}
+	tx := musttest.Get(other.BeginTx(t.Context(), nil))(t)
+	musttest.Get(tx.ExecContext(t.Context(), "CREATE TABLE t (a)"))(t)
 	ended := make(chan error, 1)
 	go func() {
 		time.Sleep(700 * time.Millisecond) // a statement waits for 500
 		ended <- tx.Rollback()
 	}()
-	d, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := musttest.Get(store.Open(t.Context(), store.Options{URL: "sqlite:" + file}))(t)
 	if err := errors.Join(<-ended, d.Close()); err != nil {
 		t.Error(err)
 	}

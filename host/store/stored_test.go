@@ -17,6 +17,7 @@ import (
 	"openskill/host/records/replay"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -27,9 +28,7 @@ func withQuotas(t *testing.T, test func(t *testing.T, db *store.DB)) {
 		db, err := store.Open(t.Context(), store.Options{
 			URL: fresh(t), Recordings: store.Quota{Bytes: 10_000, Items: 8}, Conversations: store.Quota{Bytes: 20_000, Items: 5}, Records: store.Quota{Bytes: 5000},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		defer db.Close()
 		test(t, db)
 	})
@@ -38,10 +37,7 @@ func withQuotas(t *testing.T, test func(t *testing.T, db *store.DB)) {
 // has gives what a tenant has stored of a kind.
 func has(t *testing.T, db *store.DB, tenant, kind string) store.Quota {
 	t.Helper()
-	list, err := db.Stored(t.Context(), tenant)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := musttest.Get(db.Stored(t.Context(), tenant))(t)
 	for _, one := range list {
 		if one.Kind == kind {
 			return one.Has
@@ -66,9 +62,7 @@ func TestRecordingsWithinQuota(t *testing.T) {
 		keep := func(rows ...*replay.Row) {
 			t.Helper()
 			for _, r := range rows {
-				if err := s.Keep(t.Context(), r); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, s.Keep(t.Context(), r))
 			}
 		}
 		keep(row("beta", 0, 9000))
@@ -93,9 +87,7 @@ func TestRecordingsWithinQuota(t *testing.T) {
 		if got := has(t, db, "beta", "recordings"); got != (store.Quota{Bytes: 9000, Items: 1}) {
 			t.Errorf("another tenant has %+v", got)
 		}
-		if _, err := s.Prune(t.Context(), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), 100); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(s.Prune(t.Context(), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), 100))(t)
 		for _, tenant := range []string{"acme", "beta"} {
 			if got := has(t, db, tenant, "recordings"); got != (store.Quota{}) {
 				t.Errorf("after all were removed %s has %+v", tenant, got)
@@ -116,32 +108,24 @@ func TestConversationsWithinQuota(t *testing.T) {
 			n++
 			when := time.Date(2026, 1, 1, 0, n, 0, 0, time.UTC)
 			c := &conversations.Conversation{ID: uuid.NewString(), Owner: conversations.Owner{Tenant: tenant, Principal: principal}, CreatedAt: when, UpdatedAt: when}
-			if err := s.Create(t.Context(), c); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, s.Create(t.Context(), c))
 			return c
 		}
 		say := func(c *conversations.Conversation, size int) error {
 			return s.Append(t.Context(), c, []llm.Message{{Role: llm.User, Text: strings.Repeat("é", size/2)}}, 3)
 		}
 		other := begin("beta", "bob")
-		if err := say(other, 15_000); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, say(other, 15_000))
 		first := begin("acme", "alice")
 		for range 6 { // of which three are kept
-			if err := say(first, 4000); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, say(first, 4000))
 		}
 		if got := has(t, db, "acme", "conversations"); got.Items != 1 || got.Bytes < 12_000 || got.Bytes > 12_500 {
 			t.Errorf("%+v", got)
 		}
 		second := begin("acme", "carol")
 		second.Pending = bytes.Repeat([]byte("7"), 1000)
-		if err := say(second, 9000); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, say(second, 9000))
 		if _, err := s.Get(t.Context(), first.Owner, first.ID); err == nil {
 			t.Error("the tenant's oldest conversation is kept beyond the quota")
 		}
@@ -160,9 +144,7 @@ func TestConversationsWithinQuota(t *testing.T) {
 		if _, err := s.Get(t.Context(), other.Owner, other.ID); err != nil {
 			t.Errorf("another tenant's: %v", err)
 		}
-		if _, err := s.Prune(t.Context(), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), 1); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(s.Prune(t.Context(), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), 1))(t)
 		for _, tenant := range []string{"acme", "beta"} {
 			if got := has(t, db, tenant, "conversations"); got != (store.Quota{}) {
 				t.Errorf("after all were removed %s has %+v", tenant, got)
@@ -198,14 +180,9 @@ func TestStoredSumsAreRight(t *testing.T) {
 		for w := range 6 {
 			o := conversations.Owner{Tenant: "acme", Principal: fmt.Sprint("p", w)}
 			page, _, err := s.List(t.Context(), o, conversations.Query{Limit: 100})
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			for _, c := range page {
-				messages, err := s.Messages(t.Context(), o, c.ID, 10)
-				if err != nil {
-					t.Fatal(err)
-				}
+				messages := musttest.Get(s.Messages(t.Context(), o, c.ID, 10))(t)
 				bytes += int64(len(messages)) * int64(len(`{"role":"user","text":""}`)+1000)
 			}
 			list = append(list, page...)
@@ -236,9 +213,7 @@ func TestRecordsWithinQuota(t *testing.T) {
 		}
 		write := func(all ...*records.Entry) {
 			t.Helper()
-			if err := s.Append(t.Context(), all); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, s.Append(t.Context(), all))
 		}
 		var begun []*records.Entry
 		for n := range 12 {
@@ -277,9 +252,7 @@ func TestRecordsWithinQuota(t *testing.T) {
 		}
 		got, sum := has(t, db, "acme", "records"), int64(0)
 		for r, err := range records.Records(t.Context(), s, "acme", 1) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			sum += records.RecordSize(len(r.Body))
 		}
 		if got != (store.Quota{Bytes: sum, Items: 2}) {

@@ -13,6 +13,7 @@ import (
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 )
 
 // heard counts what a watcher is told.
@@ -65,9 +66,7 @@ func (h *heard) until(t *testing.T, what string, is func() bool) {
 
 func write(t *testing.T, d *store.DB) {
 	t.Helper()
-	if err := describe(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, describe(t.Context(), d))
 }
 
 // definitions is a topic.
@@ -107,24 +106,16 @@ func TestWatch(t *testing.T) {
 func TestWatchOutlivesItsConnection(t *testing.T) {
 	url := pgtest.Start(t)
 	open := func() *store.DB {
-		d, err := store.Open(t.Context(), store.Options{URL: url})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := musttest.Get(store.Open(t.Context(), store.Options{URL: url}))(t)
 		t.Cleanup(func() { d.Close() })
 		return d
 	}
 	a, b := open(), open()
-	server, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := musttest.Get(sql.Open("pgx", url))(t)
 	t.Cleanup(func() { server.Close() })
 	const listeners = "FROM pg_stat_activity WHERE application_name = 'openskill listener' AND datname = current_database()"
 	listening := func() (n int) {
-		if err := server.QueryRowContext(t.Context(), "SELECT count(*) "+listeners).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, server.QueryRowContext(t.Context(), "SELECT count(*) "+listeners).Scan(&n))
 		return n
 	}
 	comes := func() {
@@ -164,15 +155,11 @@ func TestWatchOutlivesTheServer(t *testing.T) {
 	h := watch(t, a)
 	write(t, b)
 	h.until(t, "a change before", func() bool { return h.times[definitions] == 2 })
-	if err := server.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, server.Stop())
 	if err := describe(t.Context(), b); err == nil || !store.Unavailable(err) {
 		t.Errorf("without a server: %v", err)
 	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, server.Start())
 	for end := time.Now().Add(30 * time.Second); ; { // connections of the pool that broke
 		err := describe(t.Context(), b)
 		if err == nil {

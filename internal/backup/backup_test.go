@@ -20,6 +20,7 @@ import (
 
 	"openskill/host/admission/admissiontest"
 	"openskill/internal/backup"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -36,9 +37,7 @@ func tree(t *testing.T, dir string) map[string]string {
 		all[filepath.ToSlash(rel)] = string(b)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return all
 }
 
@@ -46,9 +45,7 @@ func put(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 }
 
@@ -59,9 +56,7 @@ func archive(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	put(t, dir, some)
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "skills", "link")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Symlink("/etc/passwd", filepath.Join(dir, "skills", "link")))
 	var b bytes.Buffer
 	x := &backup.Index{Program: "1.2.3", Made: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Database: "sqlite", Schema: 7}
 	err := backup.Write(t.Context(), &b, x, []backup.Part{
@@ -70,9 +65,7 @@ func archive(t *testing.T) []byte {
 		{Name: "approvals", From: filepath.Join(dir, "approvals")},
 		{Name: "nothing", From: filepath.Join(dir, "nothing")},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return b.Bytes()
 }
 
@@ -85,13 +78,9 @@ func TestThereAndBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a", "state")
 			if name != "a folder of none" {
-				if err := os.Mkdir(filepath.Dir(dir), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.Mkdir(filepath.Dir(dir), 0o700))
 			}
-			if err := make(dir); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, make(dir))
 			var seen map[string]string
 			x, err := backup.Restore(t.Context(), bytes.NewReader(archive(t)), dir, func(_ context.Context, staged string, _ *backup.Index) error {
 				seen = tree(t, staged)
@@ -100,9 +89,7 @@ func TestThereAndBack(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			if diff := cmp.Diff(some, tree(t, dir)); diff != "" {
 				t.Error(diff)
 			}
@@ -123,10 +110,7 @@ func TestThereAndBack(t *testing.T) {
 // that stand in its place.
 func rewrite(t *testing.T, from []byte, change func(h *tar.Header, b []byte) []entry) []byte {
 	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(from))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := musttest.Get(gzip.NewReader(bytes.NewReader(from)))(t)
 	var out bytes.Buffer
 	zw := gzip.NewWriter(&out)
 	tr, tw := tar.NewReader(z), tar.NewWriter(zw)
@@ -135,26 +119,15 @@ func rewrite(t *testing.T, from []byte, change func(h *tar.Header, b []byte) []e
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := io.ReadAll(tr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
+		b := musttest.Get(io.ReadAll(tr))(t)
 		for _, e := range change(h, b) {
 			e.h.Size = int64(len(e.b))
-			if err := tw.WriteHeader(e.h); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := tw.Write(e.b); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, tw.WriteHeader(e.h))
+			musttest.Get(tw.Write(e.b))(t)
 		}
 	}
-	if err := errors.Join(tw.Close(), zw.Close()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(tw.Close(), zw.Close()))
 	return out.Bytes()
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"openskill/internal/backup"
+	"openskill/internal/musttest"
 )
 
 // What root restores into an empty folder of another user is that user's, as a host that
@@ -21,15 +22,9 @@ func TestTheFolderKeepsItsOwner(t *testing.T) {
 	}
 	const nobody = 65534
 	dir := filepath.Join(t.TempDir(), "state")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(dir, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := backup.Restore(t.Context(), bytes.NewReader(archive(t)), dir, nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(dir, 0o700))
+	musttest.Do(t, os.Chown(dir, nobody, nobody))
+	musttest.Get(backup.Restore(t.Context(), bytes.NewReader(archive(t)), dir, nil))(t)
 	n := 0
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {

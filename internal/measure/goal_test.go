@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 // TestGoals: each at what is just enough, and just beyond.
@@ -49,10 +51,7 @@ func TestMeasureManyTimes(t *testing.T) {
 	c := Case{Suite: "s", Name: "c", N: 5, Variants: []Variant{fake("slow", &order, 5000), fake("quick", &order, quick...)}}
 	c.Variants[1].Times = 100
 	c.Variants[1].Goals = []Goal{P99(99), Faster(98)}
-	got, err := c.Measure(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := musttest.Get(c.Measure(t.Context()))(t)
 	want := []Row{
 		{Suite: "s", Case: "c", Variant: "slow", Baseline: "slow", MinNS: 5000, P50NS: 5000, Ratio: 1, MinRatio: 1, N: 5},
 		{

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 // fake is a variant whose runs take what a list says, in turn, and that notes the
@@ -31,10 +33,7 @@ func TestMeasure(t *testing.T) {
 		fake("other", &order, 1, 25, 35, 45),
 	}}
 	c.Variants[1].Note = func() string { return "noted" }
-	got, err := c.Measure(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := musttest.Get(c.Measure(t.Context()))(t)
 	want := []Row{
 		{Suite: "s", Case: "c", Variant: "base", Baseline: "base", MinNS: 10, P50NS: 20, Ratio: 1, MinRatio: 1, N: 3},
 		{Suite: "s", Case: "c", Variant: "other", Baseline: "base", MinNS: 25, P50NS: 35, Ratio: 1.75, MinRatio: 2.5, N: 3, Note: "noted"},
@@ -52,10 +51,7 @@ func TestMeasure(t *testing.T) {
 func TestMeasureStopsEarly(t *testing.T) {
 	var order []string
 	c := Case{Suite: "s", Name: "c", Most: time.Nanosecond, Variants: []Variant{fake("a", &order, 5), fake("b", &order, 5)}}
-	got, err := c.Measure(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := musttest.Get(c.Measure(t.Context()))(t)
 	for _, r := range got {
 		if r.N != 5 {
 			t.Errorf("%s: %d runs, want 5", r.Variant, r.N)
@@ -67,10 +63,7 @@ func TestMeasureStopsEarly(t *testing.T) {
 func TestMeasureDefault(t *testing.T) {
 	var order []string
 	c := Case{Variants: []Variant{fake("a", &order, 0)}}
-	got, err := c.Measure(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := musttest.Get(c.Measure(t.Context()))(t)
 	// Nothing can be said in relation to no time at all.
 	if d := cmp.Diff([]Row{{Variant: "a", Baseline: "a", N: 20}}, got); d != "" {
 		t.Errorf("rows (-want +got):\n%s", d)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/internal/ordered"
 )
 
@@ -16,10 +17,7 @@ func TestOrderIsKept(t *testing.T) {
 		`123456789012345678901`: `123456789012345678901`,
 		`"x"`:                   `"x"`,
 	} {
-		v, err := ordered.Decode([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := musttest.Get(ordered.Decode([]byte(text)))(t)
 		if got, err := ordered.Encode(v); err != nil || string(got) != want {
 			t.Errorf("%s: %s, %v; want %s", text, got, err, want)
 		}

@@ -5,15 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/internal/outgoing"
 	"openskill/sdk/skill"
 )
 
 func TestZeroHTTPRulePermitsNothing(t *testing.T) {
 	o, _, err := skill.ParseHTTPOrigin("https://example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	for _, r := range []skill.HTTPRule{{}, {HTTPOrigin: o}} {
 		if outgoing.Permits(r, "GET", o, "/") || outgoing.Permits(r, "", skill.HTTPOrigin{}, "") {
 			t.Errorf("%+v permits something", r)
@@ -29,9 +28,7 @@ func TestHTTPRulesMeet(t *testing.T) {
 		r, err := skill.ParseHTTPRule(pick("http", "https", "https", "https") + "://" +
 			pick("*", "*.example", "*.a.example", "a.example", "b.a.example", "c.b.a.example", "example", "127.0.0.1", "[::1]") + pick("", "", "", "", ":8080") +
 			pick("", "/", "/v1", "/v1/", "/v1/x", "/v1/x/", "/v10") + " " + pick("GET", "POST", "GET,POST", "GET,HEAD,PUT"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		return r
 	}
 	met := 0
@@ -45,9 +42,7 @@ func TestHTTPRulesMeet(t *testing.T) {
 			o, path, err := skill.ParseHTTPOrigin(pick(a.Scheme, b.Scheme) + "://" +
 				pick("example", "a.example", "b.a.example", "c.b.a.example", "xa.example", "127.0.0.1", "[::1]") + pick("", "", "", ":8080") +
 				pick("/", "/v1", "/v1/", "/v1/x", "/v1/x/y", "/v10", "/v1/%2e%2e/x"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			method := pick("GET", "POST", "HEAD", "PUT")
 			both := outgoing.Permits(a, method, o, path) && outgoing.Permits(b, method, o, path)
 			if got := ok && outgoing.Permits(m, method, o, path); got != both {

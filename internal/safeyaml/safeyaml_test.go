@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"openskill/internal/musttest"
 )
 
 // bombs are the documents that are too large for a file of their own; those that
@@ -51,10 +53,7 @@ func TestBombs(t *testing.T) {
 		t.Fatalf("%d files of bombs, %v", len(files), err)
 	}
 	for _, f := range files {
-		src, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := musttest.Get(os.ReadFile(f))(t)
 		first, _, _ := strings.Cut(string(src), "\n")
 		want, ok := strings.CutPrefix(first, "# refused: ")
 		if !ok {
@@ -151,10 +150,7 @@ func TestJSON(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/bombs/*.yaml")
 	for _, name := range files {
-		src, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		src := musttest.Get(os.ReadFile(name))(f)
 		f.Add(src)
 	}
 	f.Add([]byte("id: a\nlimits: {fuel: 1}\n"))

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 // What Decode refuses beyond Object, and what it makes of the rest.
@@ -52,9 +54,7 @@ func TestDecode(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			// cmp.Diff takes twice as long for every level of nested lists.
 			if want := standard(t, []byte(c.src)); !reflect.DeepEqual(object, want) {
 				t.Errorf("got %v, want %v", object, want)
@@ -81,9 +81,7 @@ func TestDecodeHandsOverTexts(t *testing.T) {
 		got[string(key)] = string(value)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if diff := cmp.Diff(map[string]string{"data": `{ "b":1.50, "a": [ ] }`, "x": `{"data":2}`}, got); diff != "" {
 		t.Error(diff)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 func TestObjectHandsOverMembers(t *testing.T) {
@@ -16,9 +18,7 @@ func TestObjectHandsOverMembers(t *testing.T) {
 		got[string(k)] = string(v)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	want := map[string]string{"input": `{"a": [1, 2]}`, "id": "-1.5e+3", "o": "{}", "l": "[]"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -17,9 +18,7 @@ func TestRefusesForeignEntriesOfBundles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var good bytes.Buffer
-	if err := Export(&good, []*Parcel{w.pack(w.folder("a", "0.1.0", "hello"))}); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, Export(&good, []*Parcel{w.pack(w.folder("a", "0.1.0", "hello"))}))
 	const blob = "blobs/sha256/0000000000000000000000000000000000000000000000000000000000000000"
 	file := func(name string, size int64) tar.Header {
 		return tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size}
@@ -43,21 +42,13 @@ func TestRefusesForeignEntriesOfBundles(t *testing.T) {
 			if err != nil {
 				break
 			}
-			if err := t2.WriteHeader(entry); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.Copy(t2, t1); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, t2.WriteHeader(entry))
+			musttest.Get(io.Copy(t2, t1))(t)
 		}
-		if err := t2.WriteHeader(&h); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, t2.WriteHeader(&h))
 		_, _ = t2.Write(make([]byte, min(h.Size, 1)))
 		name := filepath.Join(t.TempDir(), "bundle.tar")
-		if err := os.WriteFile(name, append(b.Bytes(), make([]byte, 2048)...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(name, append(b.Bytes(), make([]byte, 2048)...), 0o600))
 		want := skill.ArchiveRejected
 		if what == "huge" {
 			want = skill.PayloadTooLarge

@@ -20,6 +20,7 @@ import (
 	"openskill/host/admission"
 	"openskill/host/admission/admissiontest"
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -64,15 +65,8 @@ func newWorld(t *testing.T, o ...func(*RemoteOptions)) *world {
 func newCarrier(t *testing.T) *Carrier {
 	t.Helper()
 	limits := skill.Limits{Timeout: time.Second, Memory: 1 << 20, Fuel: 1000, Output: 1000, Scratch: 1000}
-	a, err := admission.New(admission.Options{Registry: manifest.Options{Defaults: limits, Caps: limits}, Checker: noModules{}, MaxArchive: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := New(Options{Admission: a, MaxArchive: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	a := musttest.Get(admission.New(admission.Options{Registry: manifest.Options{Defaults: limits, Caps: limits}, Checker: noModules{}, MaxArchive: 1 << 20}))(t)
+	return musttest.Get(New(Options{Admission: a, MaxArchive: 1 << 20}))(t)
 }
 
 // folder makes a skill. text makes it another one.
@@ -90,67 +84,45 @@ func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 }
 
 // key makes a pair of keys.
 func key(t *testing.T) PrivateKey {
 	t.Helper()
-	k, err := GenerateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
+	return musttest.Get(GenerateKey())(t)
 }
 
 // sign signs what is in a folder.
 func (w *world) sign(folder string, k PrivateKey) {
 	w.t.Helper()
-	p, err := w.carrier.PackFiles(w.t.Context(), folder, w.t.TempDir())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	p := musttest.Get(w.carrier.PackFiles(w.t.Context(), folder, w.t.TempDir()))(w.t)
 	sig, err := Sign(k, p.Statement)
 	if err == nil {
 		err = os.WriteFile(folder+SignatureExt, sig, 0o600)
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	musttest.Do(w.t, err)
 }
 
 func (w *world) ref(text string) Reference {
 	w.t.Helper()
-	ref, err := ParseReference(w.host + "/" + text)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ref := musttest.Get(ParseReference(w.host + "/" + text))(w.t)
 	return ref
 }
 
 // pack packs a folder, with its signature.
 func (w *world) pack(folder string) *Parcel {
 	w.t.Helper()
-	p, err := w.carrier.Pack(w.t.Context(), folder, w.t.TempDir())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	p := musttest.Get(w.carrier.Pack(w.t.Context(), folder, w.t.TempDir()))(w.t)
 	return p
 }
 
 // push pushes a folder.
 func (w *world) push(folder, to string) *Pushed {
 	w.t.Helper()
-	done, err := w.carrier.Push(w.t.Context(), w.remote, w.ref(to), w.pack(folder), PushOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	done := musttest.Get(w.carrier.Push(w.t.Context(), w.remote, w.ref(to), w.pack(folder), PushOptions{}))(w.t)
 	return done
 }
 
@@ -204,9 +176,7 @@ func tree(t *testing.T, dir string) map[string]string {
 		all[rel] = info.Mode().String() + " " + text
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return all
 }
 

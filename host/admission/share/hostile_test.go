@@ -18,6 +18,7 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -29,14 +30,9 @@ func TestShareHostileRegistry(t *testing.T) {
 	manifest := func(change func(*ocispec.Manifest)) func(*world, *Parcel) {
 		return func(w *world, p *Parcel) {
 			var m ocispec.Manifest
-			if err := json.Unmarshal(p.manifest, &m); err != nil {
-				w.t.Fatal(err)
-			}
+			musttest.Do(w.t, json.Unmarshal(p.manifest, &m))
 			change(&m)
-			b, err := json.Marshal(m)
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			b := musttest.Get(json.Marshal(m))(w.t)
 			w.wrap = manifests(ocispec.MediaTypeImageManifest, b)
 		}
 	}
@@ -99,10 +95,7 @@ func TestShareHostileRegistry(t *testing.T) {
 		"another digest":            {manifest(func(m *ocispec.Manifest) { m.Annotations[AnnotationDigest] = sum(nil) }), skill.SignatureInvalid, "its files are greeter"},
 		"a layer that is not there": {manifest(func(m *ocispec.Manifest) { m.Layers[0].Digest = ocispec.DescriptorEmptyJSON.Digest[:70] + "0" }), skill.NotFound, ""},
 		"a changed byte": {blob(func(w *world, p *Parcel) http.HandlerFunc {
-			b, err := os.ReadFile(p.archive)
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			b := musttest.Get(os.ReadFile(p.archive))(w.t)
 			b[len(b)/2] ^= 1
 			return func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(b) }
 		}), skill.ArchiveRejected, "digest mismatch"},
@@ -265,9 +258,7 @@ func TestShareCredentials(t *testing.T) {
 	}
 	w.wrap = ask(func(http.ResponseWriter, *http.Request) bool { return false })
 	w.push(w.folder("greeter", "0.1.0", "hello"), "greeter")
-	if _, err := w.pull("greeter", unsigned); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(w.pull("greeter", unsigned))(t)
 	w.dir = t.TempDir()
 	w.wrap = ask(served(http.MethodGet, "/blobs/", func(rw http.ResponseWriter, r *http.Request) {
 		http.Redirect(rw, r, elsewhere.URL+"/blob", http.StatusTemporaryRedirect)
@@ -341,10 +332,7 @@ func TestShareLeadsNear(t *testing.T) {
 		return d.DialContext(ctx, network, address)
 	}})
 	defer away.Close()
-	ref, err := ParseReference(remote + strings.TrimPrefix(w.ref("greeter").String(), w.host))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := musttest.Get(ParseReference(remote + strings.TrimPrefix(w.ref("greeter").String(), w.host)))(t)
 	pull := func() error {
 		_, err := w.carrier.Pull(t.Context(), away, ref, PullOptions{Dir: w.dir, Policy: unsigned})
 		return err
@@ -499,10 +487,7 @@ func TestShareBundles(t *testing.T) {
 	w.sign(a, k)
 	w.sign(b, k)
 	w.push(a, "a")
-	pa, err := w.carrier.FetchParcel(t.Context(), w.remote, w.ref("a"), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pa := musttest.Get(w.carrier.FetchParcel(t.Context(), w.remote, w.ref("a"), t.TempDir()))(t)
 	pb := w.pack(b)
 	bundle := func(parcels ...*Parcel) string {
 		f, err := os.Create(filepath.Join(t.TempDir(), "bundle.tar"))
@@ -512,9 +497,7 @@ func TestShareBundles(t *testing.T) {
 		if err == nil {
 			err = f.Close()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		return f.Name()
 	}
 	file := bundle(pa, pb)
@@ -550,16 +533,11 @@ func TestShareBundles(t *testing.T) {
 		return err
 	})
 	// What is imported from a file cannot be had from anywhere again.
-	if err := os.RemoveAll(filepath.Join(w.dir, "a")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.RemoveAll(filepath.Join(w.dir, "a")))
 	_, err = w.carrier.Restore(t.Context(), w.remote, PullOptions{Dir: w.dir})
 	wantCode(t, "restored", err, skill.NotFound, "import it again")
 	// Another registry gets the same manifest.
-	opened, err := w.carrier.OpenBundle(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := musttest.Get(w.carrier.OpenBundle(file))(t)
 	all, err := w.carrier.Parcels(t.Context(), opened, t.TempDir())
 	if err != nil || len(all) != 2 || all[0].Manifest() != pa.Manifest() {
 		t.Errorf("%v, %v", all, err)
@@ -572,9 +550,7 @@ func TestShareBundles(t *testing.T) {
 		} else {
 			text[at] ^= 0x41
 		}
-		if err := os.WriteFile(damaged, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(damaged, text, 0o600))
 		fresh := newWorld(t)
 		if opened, err := w.carrier.OpenBundle(damaged); err == nil {
 			_, err = w.carrier.Import(t.Context(), opened, PullOptions{Dir: fresh.dir, Policy: by(k)})

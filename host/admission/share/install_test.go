@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -22,10 +23,7 @@ import (
 func trusted(t testing.TB, dir string) []string {
 	t.Helper()
 	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1}
-	r, err := manifest.Open(manifest.Options{Roots: []manifest.Root{{Path: dir, Trust: skill.Trusted}}, Defaults: one, Caps: one})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(manifest.Open(manifest.Options{Roots: []manifest.Root{{Path: dir, Trust: skill.Trusted}}, Defaults: one, Caps: one}))(t)
 	var list []string
 	for _, id := range r.IDs() {
 		if s, err := r.Get(id, ""); err != nil || s.Descriptor.Trust != skill.Community {
@@ -56,9 +54,7 @@ func TestFailedInstallationsLeaveNoTrust(t *testing.T) {
 			for _, broken := range []bool{false, true} { // whether the undoing fails too
 				w.dir = t.TempDir()
 				if from != "" {
-					if _, err := w.pull("greeter:"+from, by(k)); err != nil {
-						t.Fatal(err)
-					}
+					musttest.Get(w.pull("greeter:"+from, by(k)))(t)
 				}
 				before, failed := tree(t, w.dir), false
 				w.carrier.step = func(s string) error {
@@ -97,10 +93,7 @@ func TestMarkTravelsWithTheFolder(t *testing.T) {
 	folder := w.folder("greeter", "0.1.0", "hello")
 	w.sign(folder, k)
 	w.push(folder, "greeter")
-	got, err := w.pull("greeter", by(k))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := musttest.Get(w.pull("greeter", by(k)))(t)
 	if is, err := manifest.Digest(got.Path); err != nil || is != got.Digest {
 		t.Errorf("the digest is %s, %v; want %s", is, err, got.Digest)
 	}
@@ -114,25 +107,17 @@ func TestMarkTravelsWithTheFolder(t *testing.T) {
 	w.sign(newer, k)
 	w.push(newer, "greeter")
 	w.refused("changed", skill.Conflict, "move it away", func() error { _, err := w.pull("greeter:0.2.0", by(k)); return err })
-	if err := os.Rename(got.Path, got.Path+".bak"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Rename(got.Path, got.Path+".bak"))
 	if got := trusted(t, w.dir); len(got) > 0 {
 		t.Errorf("moved away: %v is trusted", got)
 	}
-	if err := os.Rename(got.Path+".bak", got.Path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(w.dir, manifest.LockName)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Rename(got.Path+".bak", got.Path))
+	musttest.Do(t, os.Remove(filepath.Join(w.dir, manifest.LockName)))
 	if got := trusted(t, w.dir); len(got) > 0 {
 		t.Errorf("with a lost lock file: %v is trusted", got)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "greeter")
-	if err := os.CopyFS(elsewhere, os.DirFS(got.Path)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.CopyFS(elsewhere, os.DirFS(got.Path)))
 	if got := trusted(t, elsewhere); len(got) > 0 {
 		t.Errorf("copied: %v is trusted", got)
 	}
@@ -147,9 +132,7 @@ func TestOlderPullsAreMarked(t *testing.T) {
 	if err == nil {
 		err = os.Remove(filepath.Join(got.Path, manifest.MarkFile))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if _, err := w.pull("nothing", unsigned); skill.CodeOf(err) != skill.NotFound {
 		t.Fatal(err)
 	}
@@ -187,9 +170,7 @@ func TestListingsBesidePullsTrustNobody(t *testing.T) {
 	})
 	for i := range 40 {
 		w.dir = filepath.Join(top, fmt.Sprint(i))
-		if _, err := w.pull("greeter", unsigned); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(w.pull("greeter", unsigned))(t)
 		if i > 2 {
 			// Removed where it is looked at, a folder would lose its records before its files.
 			if err := os.Rename(filepath.Join(top, fmt.Sprint(i-2)), filepath.Join(t.TempDir(), "old")); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -242,9 +223,7 @@ func TestKilledInstallationsLeaveNoTrust(t *testing.T) {
 			}
 			w.dir = t.TempDir()
 			if from != "" {
-				if _, err := w.pull("greeter:"+from, unsigned); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Get(w.pull("greeter:"+from, unsigned))(t)
 			}
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestKilledInstallationsLeaveNoTrust$")
 			cmd.Env = append(os.Environ(), killedAt+"="+at, killedAt+"_HOST="+w.host, killedAt+"_DIR="+w.dir)

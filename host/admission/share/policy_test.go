@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -12,20 +13,13 @@ var greeterSkill = Statement{ID: "greeter", Version: "0.1.0", Digest: "sha256:" 
 
 func newKeys(t *testing.T) (PrivateKey, string) {
 	t.Helper()
-	k, err := GenerateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := musttest.Get(GenerateKey())(t)
 	return k, k.Public().String()
 }
 
 func sign(t *testing.T, k PrivateKey, s Statement) []byte {
 	t.Helper()
-	b, err := Sign(k, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return musttest.Get(Sign(k, s))(t)
 }
 
 func TestDecide(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"openskill/host/admission"
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -35,31 +36,18 @@ func TestShareRoundTrip(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	copied := filepath.Join(t.TempDir(), "other")
-	if err := os.CopyFS(copied, os.DirFS(folder)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(folder+SignatureExt, copied+SignatureExt); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.CopyFS(copied, os.DirFS(folder)))
+	musttest.Do(t, os.Rename(folder+SignatureExt, copied+SignatureExt))
 	if again := w.push(copied, "acme/greeter"); again.Changed || again.Manifest != first.Manifest {
 		t.Errorf("pushed again: %+v, want the manifest %s", again, first.Manifest)
 	}
-	got, err := w.pull("acme/greeter", by(key(t), k))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := manifest.Digest(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := musttest.Get(w.pull("acme/greeter", by(key(t), k)))(t)
+	want := musttest.Get(manifest.Digest(folder))(t)
 	is, err := manifest.Digest(filepath.Join(w.dir, "greeter"))
 	if err != nil || is != want || got.Digest != want || got.Key != k.Public().String() || got.Trust != skill.Community || !got.Changed {
 		t.Errorf("%s, %v, %+v; want %s", is, err, got, want)
 	}
-	f, err := manifest.ReadLock(w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := musttest.Get(manifest.ReadLock(w.dir))(t)
 	if diff := cmp.Diff(map[skill.ID]*manifest.LockEntry{"greeter": {
 		Version: "0.1.0", Digest: want, Reference: first.Reference, Manifest: first.Manifest, Key: k.Public().String(),
 	}}, f.Skills); diff != "" {
@@ -91,9 +79,7 @@ func TestShareLeavesOut(t *testing.T) {
 	folder := w.folder("greeter", "0.1.0", "hello")
 	bare := w.pack(folder)
 	write(t, folder, map[string]string{".env": "KEY=1", ".git/config": "x", "target/debug/x": "x", "lib/__pycache__/a.pyc": "x", "b.pyc": "x", "node_modules/a/b.js": "x"})
-	if err := os.Symlink("/etc/passwd", filepath.Join(folder, ".link")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Symlink("/etc/passwd", filepath.Join(folder, ".link")))
 	p := w.pack(folder)
 	if p.Statement != bare.Statement || p.Manifest() != bare.Manifest() {
 		t.Errorf("%+v, want %+v", p.Statement, bare.Statement)
@@ -101,9 +87,7 @@ func TestShareLeavesOut(t *testing.T) {
 	if diff := cmp.Diff([]string{".env", ".git/", ".link", "b.pyc", "lib/__pycache__/", "node_modules/", "target/"}, p.LeftOut); diff != "" {
 		t.Error(diff)
 	}
-	if err := os.Symlink("main.mjs", filepath.Join(folder, "lib", "link.mjs")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Symlink("main.mjs", filepath.Join(folder, "lib", "link.mjs")))
 	_, err := w.carrier.Pack(t.Context(), folder, t.TempDir())
 	wantCode(t, "a link", err, skill.ArchiveRejected, "link")
 }
@@ -125,9 +109,7 @@ func TestSharePackRefuses(t *testing.T) {
 		wantCode(t, folder, err, code, "")
 	}
 	folder := w.folder("d", "0.1.0", "x")
-	if err := os.Mkdir(folder+SignatureExt, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(folder+SignatureExt, 0o700))
 	_, err := w.carrier.Pack(t.Context(), folder, t.TempDir())
 	wantCode(t, "a signature that is a folder", err, skill.SignatureInvalid, "file")
 }
@@ -147,9 +129,7 @@ func TestSharePushConflicts(t *testing.T) {
 	if done := w.push(first, "g"); !done.Changed {
 		t.Errorf("%+v", done)
 	}
-	if err := os.Remove(first + SignatureExt); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Remove(first+SignatureExt))
 	_, err = w.carrier.Push(ctx, w.remote, w.ref("g"), w.pack(first), PushOptions{})
 	wantCode(t, "without its signature", err, skill.Conflict, "signature")
 	done, err := w.carrier.Push(ctx, w.remote, w.ref("g"), w.pack(other), PushOptions{Force: true, Tags: []string{"latest"}})
@@ -198,9 +178,7 @@ func TestShareRefusals(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(stolen+SignatureExt, text, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	wantCode(t, "it is not pushed by accident", w.pack(stolen).Fits(nil), skill.SignatureInvalid, "sign it again")
 	wantCode(t, "nor with a key", w.pack(stolen).Fits([]PublicKey{k.Public()}), skill.SignatureInvalid, "changed after")
 	w.push(stolen, "stolen")
@@ -210,17 +188,11 @@ func TestShareRefusals(t *testing.T) {
 	lying := w.pack(stolen)
 	is := w.pack(good)
 	lying.Statement, lying.Signature = is.Statement, is.Signature
-	if err := lying.seal(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.carrier.Push(t.Context(), w.remote, w.ref("lying"), lying, PushOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, lying.seal(t.Context()))
+	musttest.Get(w.carrier.Push(t.Context(), w.remote, w.ref("lying"), lying, PushOptions{}))(t)
 	w.refused("other files than were signed", skill.SignatureInvalid, "its files are greeter 0.3.0", pull("lying", by(k)))
 
-	if _, err := w.pull("greeter", by(k)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(w.pull("greeter", by(k)))(t)
 	older := w.folder("greeter", "0.1.9", "hello")
 	w.sign(older, k)
 	w.push(older, "greeter")
@@ -255,26 +227,16 @@ func TestSharePullConflicts(t *testing.T) {
 	pull := func() error { _, err := w.pull("greeter", unsigned); return err }
 	write(t, filepath.Join(w.dir, "greeter"), map[string]string{"mine.txt": "mine"})
 	w.refused("the author's own folder", skill.Conflict, "was not pulled", pull)
-	if err := os.RemoveAll(filepath.Join(w.dir, "greeter")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.RemoveAll(filepath.Join(w.dir, "greeter")))
 	write(t, w.dir, map[string]string{"greeter": "a file"})
 	w.refused("a file", skill.Conflict, "a file or link", pull)
-	if err := os.Remove(filepath.Join(w.dir, "greeter")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Remove(filepath.Join(w.dir, "greeter")))
 	write(t, w.dir, map[string]string{manifest.LockName: "{"})
 	w.refused("a damaged lock file", skill.Conflict, manifest.LockName, pull)
-	if err := os.Remove(filepath.Join(w.dir, manifest.LockName)); err != nil {
-		t.Fatal(err)
-	}
-	if err := pull(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Remove(filepath.Join(w.dir, manifest.LockName)))
+	musttest.Do(t, pull())
 	main := filepath.Join(w.dir, "greeter", "lib", "main.mjs")
-	if err := errors.Join(os.Remove(main), os.WriteFile(main, []byte("edited"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(os.Remove(main), os.WriteFile(main, []byte("edited"), 0o600)))
 	w.push(w.folder("greeter", "0.2.0", "hello"), "greeter")
 	w.refused("an edited folder", skill.Conflict, "changed since", pull)
 	before := tree(t, w.dir)
@@ -298,18 +260,13 @@ func TestShareRestore(t *testing.T) {
 		folder := w.folder(id, "0.1.0", "hello")
 		w.sign(folder, k)
 		w.push(folder, id)
-		if _, err := w.pull(id, by(k)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(w.pull(id, by(k)))(t)
 		newer := w.folder(id, "0.2.0", "hello")
 		w.sign(newer, k)
 		w.push(newer, id)
 	}
 	want := tree(t, w.dir)
-	text, err := os.ReadFile(filepath.Join(w.dir, manifest.LockName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(os.ReadFile(filepath.Join(w.dir, manifest.LockName)))(t)
 	w.dir = t.TempDir()
 	write(t, w.dir, map[string]string{manifest.LockName: string(text)})
 	done, err := w.carrier.Restore(t.Context(), w.remote, PullOptions{Dir: w.dir})
@@ -387,10 +344,7 @@ func TestShareAtOnce(t *testing.T) {
 		t.Errorf("%v, %v", entries, err)
 	}
 	// Who does not get the folder in time is told so.
-	unlock, err := alone(t.Context(), w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	unlock := musttest.Get(alone(t.Context(), w.dir))(t)
 	defer unlock()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -425,9 +379,7 @@ func TestShareHiddenFiles(t *testing.T) {
 	folder := w.folder("greeter", "0.1.0", "hello")
 	for _, name := range []string{".env", "lib/.x/y", "target/x", "a/node_modules/b", "x.pyc"} {
 		dirty := filepath.Join(t.TempDir(), "greeter")
-		if err := os.CopyFS(dirty, os.DirFS(folder)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.CopyFS(dirty, os.DirFS(folder)))
 		write(t, dirty, map[string]string{name: "x"})
 		p := w.pack(dirty)
 		f, err := os.Create(p.archive)
@@ -446,9 +398,7 @@ func TestShareHiddenFiles(t *testing.T) {
 		if err == nil {
 			_, err = w.carrier.Push(t.Context(), w.remote, w.ref("greeter"), p, PushOptions{Force: true})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		w.refused(name, skill.ArchiveRejected, "the artifact has "+name, func() error { _, err := w.pull("greeter", unsigned); return err })
 	}
 }
@@ -479,28 +429,19 @@ func TestShareKilled(t *testing.T) {
 		folder := w.folder("greeter", version, "hello "+version)
 		w.sign(folder, k)
 		w.push(folder, "greeter")
-		if _, err := w.pull("greeter", by(k)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(w.pull("greeter", by(k)))(t)
 	}
 	want := tree(t, w.dir)
-	older, err := w.carrier.Pull(t.Context(), w.remote, w.ref("greeter:0.1.0"), PullOptions{Dir: w.dir, Policy: by(k), Downgrade: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	older := musttest.Get(w.carrier.Pull(t.Context(), w.remote, w.ref("greeter:0.1.0"), PullOptions{Dir: w.dir, Policy: by(k), Downgrade: true}))(t)
 	// The folder is the new one, and the rest is as it was.
-	if err := os.RemoveAll(older.Path); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.RemoveAll(older.Path))
 	write(t, older.Path, map[string]string{})
 	fresh := t.TempDir()
 	other, err := w.carrier.Pull(t.Context(), w.remote, w.ref("greeter:0.2.0"), PullOptions{Dir: fresh, Policy: by(k)})
 	if err == nil {
 		err = os.Rename(other.Path, older.Path)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if _, err := w.carrier.Verify(t.Context(), older.Path, t.TempDir(), by(k)); skill.CodeOf(err) != skill.SignatureInvalid {
 		t.Errorf("half of a pull is verified: %v", err)
 	}
@@ -510,9 +451,7 @@ func TestShareKilled(t *testing.T) {
 	if diff := cmp.Diff(want, tree(t, w.dir)); diff != "" {
 		t.Error(diff)
 	}
-	if err := os.RemoveAll(older.Path); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.RemoveAll(older.Path))
 	if got, err := w.pull("greeter", by(k)); err != nil || !got.Changed {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -523,9 +462,7 @@ func TestShareKilled(t *testing.T) {
 	a, b := filepath.Join(fresh, "a"), filepath.Join(fresh, "b")
 	write(t, a, map[string]string{"new": "1"})
 	write(t, b, map[string]string{"old": "1"})
-	if err := exchangeSlowly(a, b, filepath.Join(fresh, "aside")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, exchangeSlowly(a, b, filepath.Join(fresh, "aside")))
 	if _, err := os.Stat(filepath.Join(b, "new")); err != nil {
 		t.Error(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"aead.dev/minisign"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -25,24 +26,13 @@ func TestStatement(t *testing.T) {
 
 func generate(t *testing.T) PrivateKey {
 	t.Helper()
-	k, err := GenerateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
+	return musttest.Get(GenerateKey())(t)
 }
 
 func mustSign(t *testing.T, k PrivateKey, s Statement) *Signature {
 	t.Helper()
-	text, err := Sign(k, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := ParseSignature(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return read
+	text := musttest.Get(Sign(k, s))(t)
+	return musttest.Get(ParseSignature(text))(t)
 }
 
 // A signature is good for its statement and its key, and for nothing else.
@@ -98,9 +88,7 @@ func TestFormatsOfMinisign(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(path, b, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		return path
 	}
 	text, err := k.Public().File()
@@ -110,10 +98,7 @@ func TestFormatsOfMinisign(t *testing.T) {
 	text, err = k.File("")
 	private := write("a.key", text, err)
 
-	theirs, err := minisign.PublicKeyFromFile(pub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	theirs := musttest.Get(minisign.PublicKeyFromFile(pub))(t)
 	b, err := os.ReadFile(sig)
 	if err != nil || !minisign.Verify(theirs, greeter.Text(), b) {
 		t.Errorf("minisign does not verify the file: %v", err)
@@ -137,9 +122,7 @@ func TestFormatsOfMinisign(t *testing.T) {
 
 	// The other way: a signature with the comment that stock tools write, hashed and not.
 	hashed := minisign.NewReader(strings.NewReader(string(greeter.Text())))
-	if _, err := hashed.Read(make([]byte, 500)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(hashed.Read(make([]byte, 500)))(t)
 	for _, text := range [][]byte{
 		minisign.Sign(same, greeter.Text()),
 		hashed.SignWithComments(same, "timestamp:1700000000\tfile:statement.txt\thashed", "signature from minisign secret key"),
@@ -187,19 +170,13 @@ func TestParseRefuses(t *testing.T) {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	k := generate(t)
-	file, err := k.Public().File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := musttest.Get(k.Public().File())(t)
 	for _, text := range []string{k.Public().String(), string(file), strings.ReplaceAll(string(file), "\n", "\r\n"), " " + k.Public().String() + "\n"} {
 		if got, err := ParsePublic(text); err != nil || got.String() != k.Public().String() {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	private, err := k.File("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := musttest.Get(k.File(""))(t)
 	never := func() (string, error) { t.Error("a password is asked for"); return "", nil }
 	if got, err := ReadPrivate(private, never); err != nil || got.Public().String() != k.Public().String() {
 		t.Errorf("%v", err)
@@ -222,10 +199,7 @@ func TestEncryptedKey(t *testing.T) {
 		t.Skip("three times 1 GiB of memory")
 	}
 	k := generate(t)
-	file, err := k.File("open sesame")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := musttest.Get(k.File("open sesame"))(t)
 	for word, opens := range map[string]bool{"open sesame": true, "open sesam": false} {
 		got, err := ReadPrivate(file, func() (string, error) { return word, nil })
 		if opens != (err == nil) || opens && got.Public().String() != k.Public().String() || !opens && !errors.Is(err, ErrPassword) {

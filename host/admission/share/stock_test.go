@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // Signatures that minisign 0.11 itself made of the greeter's statement, hashed and in its
@@ -12,16 +14,9 @@ import (
 func TestSignaturesOfStockMinisign(t *testing.T) {
 	t.Parallel()
 	read := func(name string) []byte {
-		b, err := os.ReadFile(filepath.Join("testdata", "minisign-0.11", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return musttest.Get(os.ReadFile(filepath.Join("testdata", "minisign-0.11", name)))(t)
 	}
-	key, err := ParsePublic(string(read("key.pub")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := musttest.Get(ParsePublic(string(read("key.pub"))))(t)
 	other := greeter
 	other.Version = "0.2.0"
 	for _, name := range []string{"hashed.minisig", "legacy.minisig"} {
@@ -49,22 +44,11 @@ func TestStockMinisign(t *testing.T) {
 	}
 	dir := t.TempDir()
 	k := generate(t)
-	signed, err := Sign(k, greeter)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := k.Public().File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := k.File("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	signed := musttest.Get(Sign(k, greeter))(t)
+	public := musttest.Get(k.Public().File())(t)
+	private := musttest.Get(k.File(""))(t)
 	for name, b := range map[string][]byte{"text": greeter.Text(), "ours.minisig": signed, "key.pub": public, "key": private} {
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, name), b, 0o600))
 	}
 	run := func(args ...string) error {
 		cmd := exec.CommandContext(t.Context(), program, args...)
@@ -79,10 +63,7 @@ func TestStockMinisign(t *testing.T) {
 	if err := run("-S", "-s", "key", "-m", "text", "-x", "theirs.minisig"); err != nil {
 		t.Fatalf("it does not sign with a key that was made here: %v", err)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "theirs.minisig"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(os.ReadFile(filepath.Join(dir, "theirs.minisig")))(t)
 	s, err := ParseSignature(b)
 	if err == nil {
 		err = s.Verify(k.Public(), greeter)

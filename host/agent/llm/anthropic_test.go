@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -68,13 +69,8 @@ func TestAnthropicEnvironment(t *testing.T) {
 		"https://v1":                     "https://v1/v1/messages",
 	} {
 		rec := &anthropicRecorder{canned: canned{Type: "application/json", Body: []byte(anthropicForm.Whole("hello"))}}
-		p, err := Anthropic(Vendor{BaseURL: base, HTTP: &http.Client{Transport: rec}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.Chat(t.Context(), askAnthropic("hi"), nil); err != nil {
-			t.Fatal(err)
-		}
+		p := musttest.Get(Anthropic(Vendor{BaseURL: base, HTTP: &http.Client{Transport: rec}}))(t)
+		musttest.Get(p.Chat(t.Context(), askAnthropic("hi"), nil))(t)
 		if got := rec.request.URL.String(); got != want {
 			t.Errorf("%q: it asks %s", base, got)
 		}
@@ -87,10 +83,7 @@ func TestAnthropicEnvironment(t *testing.T) {
 // How long a reply may be is for the caller to say: the vendor's module would refuse this.
 func TestAnthropicLongReplies(t *testing.T) {
 	rec := &anthropicRecorder{canned: canned{Type: "application/json", Body: []byte(anthropicForm.Whole("hello"))}}
-	p, err := dialAnthropic("http://vendor.invalid", &http.Client{Transport: rec})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := musttest.Get(dialAnthropic("http://vendor.invalid", &http.Client{Transport: rec}))(t)
 	r := askAnthropic("hi")
 	r.MaxTokens = 100_000
 	if _, err := p.Chat(t.Context(), r, nil); err != nil || !strings.Contains(rec.body, `"max_tokens":100000`) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 func part(index int, id, name, arguments string) callPart {
@@ -51,9 +53,7 @@ func TestAdd(t *testing.T) {
 func TestNegativeIndex(t *testing.T) {
 	b := newCalls(&Request{})
 	for _, p := range []callPart{{Index: -7, Indexed: true, ID: "a", Name: "f"}, {Index: -7, Indexed: true, Arguments: "{}"}} {
-		if err := b.add(p); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, b.add(p))
 	}
 	if list, err := b.list(); err != nil || len(list) != 1 || list[0].Arguments != "{}" {
 		t.Errorf("%+v, %v", list, err)
@@ -63,9 +63,7 @@ func TestNegativeIndex(t *testing.T) {
 func TestBounds(t *testing.T) {
 	b := newCalls(&Request{})
 	for range mostCalls {
-		if err := b.whole("", "f", ""); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, b.whole("", "f", ""))
 	}
 	if err := b.whole("", "f", ""); !errors.Is(err, errManyCalls) {
 		t.Errorf("%v", err)
@@ -74,9 +72,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	n := newCalls(&Request{})
-	if err := n.whole("a", "", "{}"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, n.whole("a", "", "{}"))
 	if _, err := n.list(); !errors.Is(err, errNameless) {
 		t.Errorf("%v", err)
 	}
@@ -87,14 +83,9 @@ func TestBounds(t *testing.T) {
 func TestIDs(t *testing.T) {
 	b := newCalls(&Request{Messages: []Message{{Calls: []Call{{ID: "taken"}}}}})
 	for _, id := range []string{"mine", "taken", "mine", "", "with space", "line\n", "é", strings.Repeat("x", 129), strings.Repeat("x", 128), "functions.f:0"} {
-		if err := b.whole(id, "f", ""); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, b.whole(id, "f", ""))
 	}
-	list, err := b.list()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := musttest.Get(b.list())(t)
 	kept := map[int]string{0: "mine", 8: strings.Repeat("x", 128), 9: "functions.f:0"}
 	seen := map[string]bool{"taken": true}
 	for i, c := range list {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -67,9 +68,7 @@ func TestCompletionUsageInStreams(t *testing.T) {
 		`{"choices":[],"usage":null}`,
 		`{"choices":[],"usage":{}}`,
 	} {
-		if err := r.chunk("", []byte(chunk)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, r.chunk("", []byte(chunk)))
 	}
 	if reply, err := r.reply(); err != nil || reply.Usage != (Usage{Prompt: 3, Completion: 2}) || reply.Text != "ab" {
 		t.Errorf("%+v, %v", reply, err)

@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -81,10 +82,7 @@ func (p parts) set(name string, data []byte) {
 
 func replay(t *testing.T, file string, dial func(base string) (Provider, error)) {
 	t.Helper()
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := musttest.Get(txtar.ParseFile(file))(t)
 	p := parts{archive}
 	ask, _ := p.get("ask.json")
 	var r Request
@@ -99,10 +97,7 @@ func replay(t *testing.T, file string, dial func(base string) (Provider, error))
 		respond(t, w, response, cut)
 	}))
 	defer server.Close()
-	provider, err := dial(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	provider := musttest.Get(dial(server.URL))(t)
 	var told []string
 	var hear func(string)
 	if _, stream := p.get("stream"); stream {
@@ -115,9 +110,7 @@ func replay(t *testing.T, file string, dial func(base string) (Provider, error))
 	compare(t, p, "request.http", sent)
 	compare(t, p, "reply.json", understood(t, reply, told, err))
 	if *update {
-		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(file, txtar.Format(archive), 0o644))
 	}
 }
 
@@ -220,9 +213,7 @@ func understood(t *testing.T, reply *Reply, told []string, err error) []byte {
 		t.Errorf("the error is none of ours: %v", err)
 	}
 	b, err := json.MarshalIndent(out, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return append(madeUp.ReplaceAll(b, []byte("call_MADE_UP")), '\n')
 }
 
@@ -285,10 +276,7 @@ func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
 func fuzzAnswer(t *testing.T, r *Request, body []byte, dial func(c *http.Client) (Provider, error)) {
 	t.Helper()
 	for _, kind := range []string{"text/event-stream", "application/json"} {
-		provider, err := dial(&http.Client{Transport: canned{kind, body}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		provider := musttest.Get(dial(&http.Client{Transport: canned{kind, body}}))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		var told []string
 		reply, err := provider.Chat(ctx, r, func(part string) { told = append(told, part) })

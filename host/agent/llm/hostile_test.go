@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -80,11 +81,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 
 func provider(t *testing.T, dial dialer, base string, c *http.Client) Provider {
 	t.Helper()
-	p, err := dial(base, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return musttest.Get(dial(base, c))(t)
 }
 
 func neverAnswers(t *testing.T, dial dialer) {
@@ -123,9 +120,7 @@ func neverAnswers(t *testing.T, dial dialer) {
 func gone(t *testing.T, dial dialer) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	base := "http://" + l.Addr().String()
 	_ = l.Close()
 	_, err = provider(t, dial, base, connecting(t)).Chat(t.Context(), question(), nil)
@@ -283,9 +278,7 @@ func sameConnection(t *testing.T, f form, dial dialer) {
 	t.Cleanup(s.Close)
 	p := provider(t, dial, s.URL, connecting(t))
 	for range 20 {
-		if _, err := p.Chat(t.Context(), question(), func(string) {}); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(p.Chat(t.Context(), question(), func(string) {}))(t)
 	}
 	if n := connections.Load(); n > 2 {
 		t.Errorf("%d connections for 20 questions, one after the other", n)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -32,11 +33,7 @@ func models(t *testing.T, o Options) *Models {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	m, err := NewModels(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return musttest.Get(NewModels(o))(t)
 }
 
 var asking = &Request{System: "Be short.", Messages: []Message{{Role: User, Text: "hello there"}}, MaxTokens: 10}
@@ -271,10 +268,7 @@ func TestReprice(t *testing.T) {
 	if got := m.Slot(Fast).Price; got != (Price{1, 2}) {
 		t.Errorf("price %v", got)
 	}
-	use, err := m.Reprice(Prices{"a": {3, 4}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	use := musttest.Get(m.Reprice(Prices{"a": {3, 4}}))(t)
 	before := m.Slot(Fast)
 	use()
 	if before.Price != (Price{1, 2}) || m.Slot(Fast).Price != (Price{3, 4}) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -67,10 +68,7 @@ func TestOpenAIStreamOptions(t *testing.T) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, openAIForm.Part("hello")+openAIForm.End+openAIForm.Mark)
 		}))
-		p, err := dialOpenAI(s.URL, s.Client())
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := musttest.Get(dialOpenAI(s.URL, s.Client()))(t)
 		for range 3 {
 			if reply, err := p.Chat(t.Context(), askOpenAI("hi"), func(string) {}); err != nil || reply.Text != "hello" {
 				t.Errorf("%s: %+v, %v", name, reply, err)
@@ -125,15 +123,10 @@ func TestOpenAIModelsThatThink(t *testing.T) {
 		{"https://api.openai.com.example/v1", "gpt-5", false},
 	} {
 		rec := record()
-		p, err := OpenAI(Vendor{BaseURL: c.base, HTTP: &http.Client{Transport: rec}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := musttest.Get(OpenAI(Vendor{BaseURL: c.base, HTTP: &http.Client{Transport: rec}}))(t)
 		r := askOpenAI("hi")
 		r.Model, r.Temperature = c.model, &warm
-		if _, err := p.Chat(t.Context(), r, nil); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(p.Chat(t.Context(), r, nil))(t)
 		_, completion := rec.body["max_completion_tokens"]
 		_, most := rec.body["max_tokens"]
 		_, temperature := rec.body["temperature"]
@@ -150,13 +143,8 @@ func TestOpenAIEnvironment(t *testing.T) {
 	t.Setenv("OPENAI_ORG_ID", "org-of-the-environment")
 	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Secret: of the environment")
 	rec := record()
-	p, err := OpenAI(Vendor{HTTP: &http.Client{Transport: rec}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Chat(t.Context(), askOpenAI("hi"), nil); err != nil {
-		t.Fatal(err)
-	}
+	p := musttest.Get(OpenAI(Vendor{HTTP: &http.Client{Transport: rec}}))(t)
+	musttest.Get(p.Chat(t.Context(), askOpenAI("hi"), nil))(t)
 	if got := rec.request.URL.String(); got != "https://api.openai.com/v1/chat/completions" {
 		t.Errorf("it asks %s", got)
 	}
@@ -193,10 +181,7 @@ func TestOpenAIManyCalls(t *testing.T) {
 			fmt.Fprintf(&b, "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":%d,\"function\":{\"name\":\"echo\",\"arguments\":\"{}\"}}]}}]}\n\n", i)
 		}
 		b.WriteString(openAIForm.End + openAIForm.Mark)
-		p, err := dialOpenAI("http://vendor.invalid", &http.Client{Transport: canned{Type: "text/event-stream", Body: []byte(b.String())}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := musttest.Get(dialOpenAI("http://vendor.invalid", &http.Client{Transport: canned{Type: "text/event-stream", Body: []byte(b.String())}}))(t)
 		reply, err := p.Chat(t.Context(), askOpenAI("hi"), func(string) {})
 		if skill.CodeOf(err) != want {
 			t.Errorf("%d calls: %v", n, err)
@@ -214,16 +199,10 @@ func TestOpenAIThereAndBack(t *testing.T) {
 		{"id":"","function":{"name":"no such/tool","arguments":"\ud800"}}]}}]}`
 	rec := record()
 	rec.Body = []byte(answer)
-	p, err := dialOpenAI("http://vendor.invalid", &http.Client{Transport: rec})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := musttest.Get(dialOpenAI("http://vendor.invalid", &http.Client{Transport: rec}))(t)
 	r := askOpenAI("hi")
 	for range 3 {
-		reply, err := p.Chat(t.Context(), r, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		reply := musttest.Get(p.Chat(t.Context(), r, nil))(t)
 		r.Messages = append(r.Messages, Message{Role: Assistant, Calls: reply.Calls})
 		for _, c := range reply.Calls {
 			r.Messages = append(r.Messages, Message{Role: Tool, CallID: c.ID, Text: "there is none", Failed: true})
@@ -247,9 +226,7 @@ func TestOpenAIThereAndBack(t *testing.T) {
 				Function struct{ Name, Arguments string }
 			}
 			b, _ := json.Marshal(c)
-			if err := json.Unmarshal(b, &call); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, json.Unmarshal(b, &call))
 			if len(call.ID) > 40 || len(call.Function.Name) > 64 || strings.ContainsAny(call.Function.Name, " /") || !json.Valid([]byte(call.Function.Arguments)) {
 				t.Errorf("sent back: %+v", call)
 			}
@@ -266,9 +243,7 @@ func TestOpenAIThereAndBack(t *testing.T) {
 
 func TestOpenAIErrorsAreTheVendorsName(t *testing.T) {
 	p, err := OpenAI(Vendor{Name: "dashscope", HTTP: &http.Client{Transport: canned{}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	_, err = p.Chat(t.Context(), askOpenAI("hi"), nil)
 	if failed, ok := errors.AsType[*skill.Error](err); !ok || failed.Details["provider"] != "dashscope" {
 		t.Errorf("%v", err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -27,11 +28,7 @@ func request(text string, tools ...skill.Tool) *Request {
 
 func ask(t *testing.T, r *Request) *Reply {
 	t.Helper()
-	reply, err := Rules(slog.New(slog.DiscardHandler)).Chat(t.Context(), r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply
+	return musttest.Get(Rules(slog.New(slog.DiscardHandler)).Chat(t.Context(), r, nil))(t)
 }
 
 // TestRouting is the table of the documents, in both languages, with the arguments that
@@ -195,9 +192,7 @@ func TestRoutingIsLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	p := Rules(slog.New(slog.NewJSONHandler(&log, nil)))
-	if _, err := p.Chat(t.Context(), request("find my secret", four...), nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(p.Chat(t.Context(), request("find my secret", four...), nil))(t)
 	var line map[string]any
 	if err := json.Unmarshal(log.Bytes(), &line); err != nil {
 		t.Fatalf("%s: %v", &log, err)

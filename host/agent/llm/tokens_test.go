@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"unicode/utf8"
+
+	"openskill/internal/musttest"
 )
 
 // Counts that OpenAI publishes, and others that its own library gives.
@@ -76,9 +78,7 @@ func TestRanks(t *testing.T) {
 	} {
 		if *tiktoken != "" {
 			v.e = &encoding{packed: pack(t, filepath.Join(*tiktoken, v.name+".tiktoken")), size: v.e.size}
-			if err := os.WriteFile(v.name+".flate", []byte(v.e.packed), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(v.name+".flate", []byte(v.e.packed), 0o644))
 		}
 		all := unpack(v.e.packed, v.e.size)
 		list := make([]string, v.e.size)
@@ -101,37 +101,23 @@ func TestRanks(t *testing.T) {
 // pack reads a file of OpenAI's, whose lines are a token in base64 and its rank.
 func pack(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(os.ReadFile(file))(t)
 	var out strings.Builder
-	w, err := flate.NewWriter(&out, flate.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := musttest.Get(flate.NewWriter(&out, flate.BestCompression))(t)
 	var lengths, tokens []byte
 	for line := range strings.Lines(string(text)) {
 		word, _, _ := strings.Cut(line, " ")
-		token, err := base64.StdEncoding.DecodeString(word)
-		if err != nil {
-			t.Fatal(err)
-		}
+		token := musttest.Get(base64.StdEncoding.DecodeString(word))(t)
 		lengths, tokens = append(lengths, byte(len(token))), append(tokens, token...)
 	}
 	_, _ = w.Write(append(lengths, tokens...))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, w.Close())
 	return out.String()
 }
 
 // Counts are those of OpenAI's own library: testdata/counts.py wrote them into the file.
 func TestCountsAreThoseOfOpenAI(t *testing.T) {
-	file, err := os.Open("testdata/counts.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := musttest.Get(os.Open("testdata/counts.jsonl"))(t)
 	defer file.Close()
 	texts := 0
 	for in := json.NewDecoder(file); in.More(); texts++ {
@@ -141,9 +127,7 @@ func TestCountsAreThoseOfOpenAI(t *testing.T) {
 			O200K  int `json:"o200k_base"`
 			CL100K int `json:"cl100k_base"`
 		}
-		if err := in.Decode(&c); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, in.Decode(&c))
 		text := strings.Repeat(c.Text, max(c.Times, 1))
 		if got := o200k.Count(text); got != c.O200K {
 			t.Errorf("%.60q of %d bytes: %d with o200k, want %d", text, len(text), got, c.O200K)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"openskill/host/agent/tools"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -21,9 +22,7 @@ func TestToolsAreWrittenOnce(t *testing.T) {
 		asked++
 		return tools.Anthropic(list)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	list := []skill.Tool{
 		tool("a", "does a", `{"type":"object"}`),
 		tool("left out", "", `{"type":"object","properties":{"no such name!":{}},"required":["no such name!"]}`),
@@ -31,10 +30,7 @@ func TestToolsAreWrittenOnce(t *testing.T) {
 	}
 	same := func() {
 		t.Helper()
-		got, err := d.write(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := musttest.Get(d.write(list))(t)
 		g, _ := json.Marshal(got)
 		w, _ := json.Marshal(tools.Anthropic(list))
 		if string(g) != string(w) || len(got) != 2 {
@@ -64,10 +60,7 @@ func TestToolsAreWrittenOnce(t *testing.T) {
 }
 
 func TestToolsAreWrittenConcurrently(t *testing.T) {
-	d, err := newToolWriter(tools.OpenAI)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := musttest.Get(newToolWriter(tools.OpenAI))(t)
 	var all sync.WaitGroup
 	for i := range 16 {
 		all.Go(func() {

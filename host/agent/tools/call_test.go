@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -265,11 +266,7 @@ func TestShares(t *testing.T) {
 		tools := func(tenant string) Set {
 			p := skill.Local()
 			p.Tenant = tenant
-			k, err := b.For(t.Context(), p, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return k
+			return musttest.Get(b.For(t.Context(), p, nil))(t)
 		}
 		slow, quick := tools("slow"), tools("quick")
 		var wg sync.WaitGroup

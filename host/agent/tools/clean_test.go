@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )
@@ -22,10 +23,7 @@ var update = flag.Bool("update", false, "write the table anew")
 // G01: what models see of what strangers wrote, as a table to read.
 func TestG01Descriptors(t *testing.T) {
 	const file = "testdata/descriptors.txtar"
-	from, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := musttest.Get(txtar.ParseFile(file))(t)
 	want := map[string]string{}
 	for _, f := range from.Files {
 		want[f.Name] = string(f.Data)
@@ -54,9 +52,7 @@ func TestG01Descriptors(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(file, txtar.Format(to), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(file, txtar.Format(to), 0o600))
 	}
 }
 
@@ -67,10 +63,7 @@ func TestLengths(t *testing.T) {
 	if len(tool.Description) > maxDescription || len(tool.Description) < maxDescription-4 || !strings.HasSuffix(tool.Description, "…") {
 		t.Errorf("a description of %d bytes", len(tool.Description))
 	}
-	o, err := ordered.DecodeObject(tool.InputSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := musttest.Get(ordered.DecodeObject(tool.InputSchema))(t)
 	a := o.Object("properties").Object("a")
 	if d := a.Text("description"); len(d) > maxWords || len(d) < maxWords-4 || len(a.List("enum")) != 1 || a.Has("default") || a.Has("pattern") {
 		t.Errorf("%s", tool.InputSchema)
@@ -80,11 +73,7 @@ func TestLengths(t *testing.T) {
 		for i := range n {
 			o.Set(fmt.Sprintf("p%d", i), ordered.Of("type", "string", "description", description))
 		}
-		b, err := ordered.Encode(ordered.Of("type", "object", "description", "D", "properties", o))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return musttest.Get(ordered.Encode(ordered.Of("type", "object", "description", "D", "properties", o)))(t)
 	}
 	for _, c := range []struct {
 		n, properties int
@@ -113,10 +102,7 @@ func TestLengths(t *testing.T) {
 // FuzzSchema: whatever a schema says, what is shown of it is a short object that hides
 // nothing and holds no marks.
 func FuzzSchema(f *testing.F) {
-	from, err := txtar.ParseFile("testdata/descriptors.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
+	from := musttest.Get(txtar.ParseFile("testdata/descriptors.txtar"))(f)
 	for _, file := range from.Files {
 		var d skill.Descriptor
 		if json.Unmarshal(file.Data, &d) == nil {
@@ -133,9 +119,7 @@ func FuzzSchema(f *testing.F) {
 			t.Fatalf("it shows %q", s)
 		}
 		for _, format := range Formats() {
-			if _, err := Write(format, []skill.Tool{tool}); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(Write(format, []skill.Tool{tool}))(t)
 		}
 		list := []field{{Field: "/a/0", Problem: "is missing"}, {Field: "/a/b", Problem: "is not known"}, {Field: "/a", Problem: "is a string", Expected: "integer"}, {Problem: "x"}}
 		advise(tool.InputSchema, json.RawMessage(`{"a":{"b":"1"}}`), list)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/internal/ordered"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
@@ -64,10 +65,7 @@ func TestSuggestions(t *testing.T) {
 		"too small":                {`{"text": "x", "count": 0}`, "/count", ""},
 		"long":                     {`{"text": "x", "count": "` + strings.Repeat("9", 100) + `"}`, "/count", ""},
 	} {
-		v, err := strictjson.Decode([]byte(c.args), 64, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := musttest.Get(strictjson.Decode([]byte(c.args), 64, nil))(t)
 		faults := compiled.Check(v, manifest.MaxSteps)
 		if faults == nil {
 			t.Errorf("%s: nothing is wrong", name)
@@ -118,10 +116,7 @@ func TestExample(t *testing.T) {
 		`{"required": ["a","b","c","d","e","f","g","h","i"], "properties": {"a": {"type": "integer"}, "b": {"type": ["boolean", "null"]}, "c": {"type": "array"}, "d": {"type": "object"},
 			"e": {"type": "null"}, "f": {"enum": ["x", "y"]}, "g": {"const": 3}, "h": {"type": "string", "default": "./data"}, "i": {}}}`: `{"a":1,"b":true,"c":[],"d":{},"e":null,"f":"x","g":3,"h":"./data"}`,
 	} {
-		o, err := ordered.DecodeObject([]byte(in))
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := musttest.Get(ordered.DecodeObject([]byte(in)))(t)
 		if got := example(o); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}

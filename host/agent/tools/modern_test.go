@@ -3,6 +3,7 @@ package tools
 import (
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/internal/ordered"
 )
 
@@ -56,10 +57,7 @@ func TestModern(t *testing.T) {
 		"nothing there": {`{"properties":{"a":{"$ref":"#none"}}}`, `{"properties":{"a":{"$ref":"#none"}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, err := ordered.DecodeObject([]byte(c.from))
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := musttest.Get(ordered.DecodeObject([]byte(c.from)))(t)
 			Modern(o)
 			if got, _ := ordered.Encode(o); string(got) != c.want {
 				t.Errorf("%s\nwant %s", got, c.want)

@@ -13,6 +13,7 @@ import (
 	"openskill/host/agent/tools"
 	"openskill/host/dispatch"
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -60,12 +61,8 @@ func open(t *testing.T) *house {
 	t.Helper()
 	dir := t.TempDir()
 	for _, id := range []string{"reads", "dash", "admin"} {
-		if err := os.Mkdir(filepath.Join(dir, id), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, id, "skill.yaml"), []byte("id: "+id+"\n"+file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Mkdir(filepath.Join(dir, id), 0o700))
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, id, "skill.yaml"), []byte("id: "+id+"\n"+file), 0o600))
 	}
 	limits := skill.Limits{Timeout: 10 * time.Second, Memory: 128 << 20, Fuel: 5000, Output: 1 << 20, Scratch: 1 << 20}
 	all, err := manifest.Open(manifest.Options{Roots: []manifest.Root{{Path: dir, Trust: skill.Trusted}}, Defaults: limits, Caps: limits})
@@ -73,14 +70,8 @@ func open(t *testing.T) *house {
 		t.Fatal(err, all.Problems())
 	}
 	h := &house{all: all, runs: &runnertest.Runner{Is: skill.WasmWASI}}
-	set, err := dispatch.NewSet(h.runs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.Dispatcher, err = dispatch.New(dispatch.Options{Skills: h, Runners: set, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := musttest.Get(dispatch.NewSet(h.runs))(t)
+	h.Dispatcher = musttest.Get(dispatch.New(dispatch.Options{Skills: h, Runners: set, Log: slog.New(slog.DiscardHandler)}))(t)
 	return h
 }
 
@@ -88,14 +79,8 @@ func open(t *testing.T) *house {
 // apart.
 func TestTheDoor(t *testing.T) {
 	h := open(t)
-	b, err := tools.New(tools.Options{Door: h, Catalogue: h})
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := b.For(t.Context(), skill.Local(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(tools.New(tools.Options{Door: h, Catalogue: h}))(t)
+	k := musttest.Get(b.For(t.Context(), skill.Local(), nil))(t)
 	call := func(args string) *tools.Outcome {
 		return k.Call(t.Context(), tools.Call{Name: "reads", Arguments: args, Limits: skill.Limits{Fuel: 9}, Turn: skill.Turn{Session: "s"}})
 	}
@@ -127,15 +112,9 @@ func TestTheDoor(t *testing.T) {
 // skill, the operator's, and files of the host; the model obeys each, and the door refuses.
 func TestG01ModelThatObeys(t *testing.T) {
 	h := open(t)
-	b, err := tools.New(tools.Options{Door: h, Catalogue: h})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(tools.New(tools.Options{Door: h, Catalogue: h}))(t)
 	caller := skill.Principal{ID: "eve", Type: skill.Agent, Tenant: "other", Scopes: []string{skill.ScopeRead, skill.ScopeAgent, "skills:invoke:reads", "skills:invoke:dash"}}
-	k, err := b.For(t.Context(), caller, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := musttest.Get(b.For(t.Context(), caller, nil))(t)
 	if list := k.List(); len(list) != 1 || list[0].Name != "reads" {
 		t.Fatalf("%+v", list)
 	}

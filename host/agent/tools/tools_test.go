@@ -15,6 +15,7 @@ import (
 
 	"openskill/host/agent/tools"
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/internal/ordered"
 	"openskill/sdk/skill"
 )
@@ -24,18 +25,9 @@ func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
 func lines(t *testing.T, v any) string {
 	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := ordered.Decode(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := ordered.Encode(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(json.Marshal(v))(t)
+	o := musttest.Get(ordered.Decode(b))(t)
+	text := musttest.Get(ordered.Encode(o))(t)
 	return string(text) + "\n"
 }
 
@@ -46,10 +38,7 @@ func TestDialects(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := musttest.Get(txtar.ParseFile(file))(t)
 		parts := map[string]string{}
 		for _, f := range archive.Files {
 			parts[f.Name] = string(f.Data)
@@ -68,10 +57,7 @@ func TestDialects(t *testing.T) {
 			var b strings.Builder
 			fmt.Fprintf(&b, "shown     %s\n", tool.InputSchema)
 			for _, format := range tools.Formats() {
-				v, err := tools.Write(format, []skill.Tool{tool})
-				if err != nil {
-					t.Fatal(err)
-				}
+				v := musttest.Get(tools.Write(format, []skill.Tool{tool}))(t)
 				fmt.Fprintf(&b, "%-9s %s\n", format, inner(t, v))
 				for _, w := range tools.Warnings(format, []skill.Tool{tool}) {
 					fmt.Fprintf(&b, "%-9s ! %s\n", "", w)
@@ -83,9 +69,7 @@ func TestDialects(t *testing.T) {
 			}
 		}
 		if updating() {
-			if err := os.WriteFile(file, txtar.Format(out), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(file, txtar.Format(out), 0o600))
 		}
 	}
 }
@@ -93,10 +77,7 @@ func TestDialects(t *testing.T) {
 // inner is the schema in a list of one tool, and that it is one.
 func inner(t *testing.T, v any) string {
 	t.Helper()
-	list, err := ordered.Decode([]byte(lines(t, v)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := musttest.Get(ordered.Decode([]byte(lines(t, v))))(t)
 	all, _ := list.([]any)
 	if len(all) == 0 {
 		return "left out"
@@ -107,10 +88,7 @@ func inner(t *testing.T, v any) string {
 	}
 	for _, key := range []string{"parameters", "input_schema", "inputSchema"} {
 		if s := o.Object(key); s != nil {
-			b, err := ordered.Encode(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := musttest.Get(ordered.Encode(s))(t)
 			if _, errs := manifest.CompileSchema(b); len(errs) > 0 {
 				t.Errorf("not a schema: %v\n%s", errs[0], b)
 			}
@@ -140,10 +118,7 @@ func TestForms(t *testing.T) {
 		"anthropic": `[{"name":"adds","description":"Adds numbers.","input_schema":{"type":"object","required":["a"],"properties":{"b":{"type":"number"},"a":{"type":"number"}}}},{"name":"native","description":"native","input_schema":{"type":"object","properties":{}}}]`,
 		"mcp":       `[{"name":"adds","description":"Adds numbers.","inputSchema":{"type":"object","required":["a"],"properties":{"b":{"type":"number"},"a":{"type":"number"}}},"outputSchema":{"type":"object","properties":{"sum":{"type":"number"}}},"annotations":{"readOnlyHint":true}},{"name":"native","inputSchema":{"type":"object"}}]`,
 	} {
-		v, err := tools.Write(format, list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := musttest.Get(tools.Write(format, list))(t)
 		if d := cmp.Diff(want+"\n", lines(t, v)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", format, d)
 		}
@@ -164,23 +139,14 @@ func TestForms(t *testing.T) {
 func TestG03OneToolOfAName(t *testing.T) {
 	dir := t.TempDir()
 	for _, folder := range []string{"a", "b"} {
-		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Mkdir(filepath.Join(dir, folder), 0o700))
 		text := "id: same\nversion: 0.1.0\ndescription: Of " + folder + ".\ntype: wasm\nruntime: python\nentry: main.py\n"
-		if err := os.WriteFile(filepath.Join(dir, folder, "skill.yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, folder, "skill.yaml"), []byte(text), 0o600))
 	}
 	limits := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1}
-	r, err := manifest.Open(manifest.Options{Roots: []manifest.Root{{Path: dir}}, Defaults: limits, Caps: limits})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(manifest.Open(manifest.Options{Roots: []manifest.Root{{Path: dir}}, Defaults: limits, Caps: limits}))(t)
 	page, _, err := r.List("", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	list := tools.All(page)
 	if len(list) != 1 || list[0].Description != "Of a." || len(r.Problems()) != 1 {
 		t.Errorf("%v, %v", list, r.Problems())
@@ -216,18 +182,12 @@ func TestG01NothingHidden(t *testing.T) {
 		"fillers":       "\u3164",
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, err := json.Marshal("see" + hidden + "n")
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := musttest.Get(json.Marshal("see" + hidden + "n"))(t)
 			s := strings.ReplaceAll(`{"title":S,"description":S,"properties":{"a":{"description":S,"enum":["x",S],"default":S,"examples":[S]},S:{"type":"string"},"o":{"type":"object","description":S,
 				"properties":{"deep":{"anyOf":[{"const":S},{"items":{"description":S}}]}}}},"required":["a",S],"$defs":{"d":{"description":S}}}`, "S", string(b))
 			d := &skill.Descriptor{ID: "x", Enabled: true, Description: "Reads" + hidden + "it.", InputSchema: json.RawMessage(s), OutputSchema: json.RawMessage(s)}
 			for _, format := range tools.Formats() {
-				v, err := tools.Write(format, tools.All([]skill.Descriptor{*d}))
-				if err != nil {
-					t.Fatal(err)
-				}
+				v := musttest.Get(tools.Write(format, tools.All([]skill.Descriptor{*d})))(t)
 				text := lines(t, v)
 				if _, after, _ := strings.Cut(hidden, "\x1b"); after != "" {
 					hidden = "\x1b" // what follows it can be seen
@@ -262,10 +222,7 @@ func TestBounds(t *testing.T) {
 	} {
 		tool = tools.Of(&skill.Descriptor{ID: "x", InputSchema: json.RawMessage(schema)})
 		for _, format := range tools.Formats() {
-			v, err := tools.Write(format, []skill.Tool{tool})
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := musttest.Get(tools.Write(format, []skill.Tool{tool}))(t)
 			if n := len(lines(t, v)); n > 300_000 {
 				t.Errorf("%s, %s: %d bytes", name, format, n)
 			}
@@ -285,13 +242,8 @@ func FuzzSchema(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw string) {
 		list := []skill.Tool{tools.Of(&skill.Descriptor{ID: "x", InputSchema: json.RawMessage(raw)})}
 		for _, format := range tools.Formats() {
-			v, err := tools.Write(format, list)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := json.Marshal(v); err != nil {
-				t.Fatal(err)
-			}
+			v := musttest.Get(tools.Write(format, list))(t)
+			musttest.Get(json.Marshal(v))(t)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -117,11 +118,7 @@ func box(tb testing.TB, o Options) *Toolbox {
 	if o.Catalogue == nil {
 		o.Catalogue = &catalogue{}
 	}
-	b, err := New(o)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return b
+	return musttest.Get(New(o))(tb)
 }
 
 // What does not fit is cut, and the host says how much.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
@@ -124,11 +125,7 @@ func (a *agents) CallToolIn(_ context.Context, _ skill.Principal, name string, a
 // toolsOf are the tools of a caller, by default of the operator.
 func toolsOf(tb testing.TB, b *Toolbox) Set {
 	tb.Helper()
-	k, err := b.For(context.Background(), skill.Local(), nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return k
+	return musttest.Get(b.For(context.Background(), skill.Local(), nil))(tb)
 }
 
 func call(t testing.TB, k Set, name, args string) *Outcome {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"openskill/host/agent/llm"
+	"openskill/internal/musttest"
 )
 
 // TestProviders: those that are configured, in the order in which the default is looked
@@ -22,10 +23,7 @@ func TestProviders(t *testing.T) {
 		"OPENSKILL_LLM_SERVICE_URL=http://127.0.0.1:86":                               "llm-service rules",
 		"DASHSCOPE_API_BASE=http://127.0.0.1:9 OPENAI_MODEL=gpt-4o ANTHROPIC_MODEL=x": "rules",
 	} {
-		s, err := Load(Sources{Dir: t.TempDir(), Environ: strings.Fields(environ)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := musttest.Get(Load(Sources{Dir: t.TempDir(), Environ: strings.Fields(environ)}))(t)
 		if got := strings.Join(s.Configured(), " "); got != want {
 			t.Errorf("with %q there are %q, want %q", environ, got, want)
 		}
@@ -36,10 +34,7 @@ func TestProviders(t *testing.T) {
 }
 
 func TestKindsOfTasks(t *testing.T) {
-	s, err := Load(Sources{Dir: t.TempDir(), Flags: map[string]string{"task-kinds": " summary = iterations:2, tokens:400 ;\nresearch-2=timeout_s:600;", "agent-limits": "task_tokens:400"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(Load(Sources{Dir: t.TempDir(), Flags: map[string]string{"task-kinds": " summary = iterations:2, tokens:400 ;\nresearch-2=timeout_s:600;", "agent-limits": "task_tokens:400"}}))(t)
 	want := map[string]TaskKind{"summary": {Iterations: 2, Tokens: 400}, "research-2": {Timeout: 10 * time.Minute}}
 	if got := s.KindsOfTasks(); !maps.Equal(got, want) {
 		t.Errorf("%+v", got)
@@ -51,9 +46,7 @@ func TestAgentSettings(t *testing.T) {
 		"OPENAI_API_KEY=k", "OPENSKILL_AGENT_MODELS=openai:gpt-4o, openai:o3,rules:x", "OPENSKILL_AGENT_PRICES=gpt-4o=2.5/10;openai:o3 = 1/2",
 		"OPENSKILL_AGENT_LIMITS=cents:50,task_tokens:300",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if got := s.Offered(OpenAI); !slices.Equal(got, []string{"gpt-4o", "o3"}) {
 		t.Errorf("offered are %q", got)
 	}

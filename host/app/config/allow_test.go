@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/dispatch/grants"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -19,13 +20,8 @@ func TestAllowances(t *testing.T) {
 	s, err := Load(Sources{Dir: dir, Environ: []string{
 		"OPENSKILL_HTTP_ALLOW=https://a.example GET;\n@*/* https://b.example", "OPENSKILL_ENV_ALLOW=API_KEY; OTHER=set here", "API_KEY=of the host",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rule, err := skill.ParseHTTPRule("https://* GET,POST")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
+	rule := musttest.Get(skill.ParseHTTPRule("https://* GET,POST"))(t)
 	who := grants.Skill{ID: "x", Trust: skill.Trusted}
 	http, env := s.Allowed().For(who, skill.Permissions{HTTP: []skill.HTTPRule{rule}, Env: []string{"OTHER", "API_KEY", "PATH"}})
 	if len(http) != 1 || http[0].String() != "https://a.example GET" {
@@ -48,9 +44,7 @@ func TestAllowances(t *testing.T) {
 	}
 	// In the file they stand on lines of their own.
 	text := "http_allow: |\n  https://a.example\n  @acme/* https://b.example GET\nenv_allow: |\n  A=1\n  B=2; C=3\n"
-	if err := os.WriteFile(filepath.Join(dir, "settings.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "settings.yaml"), []byte(text), 0o600))
 	if s, err = Load(Sources{Dir: dir, File: "settings.yaml"}); err != nil {
 		t.Fatal(err)
 	}

@@ -13,25 +13,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestDefaults(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Load(Sources{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(Load(Sources{Dir: dir}))(t)
 	if s.Listen != "127.0.0.1:8000" || s.Auth != AuthNone || s.Debug {
 		t.Errorf("listen %q, auth %q, debug %v", s.Listen, s.Auth, s.Debug)
 	}
@@ -60,10 +54,7 @@ func TestPrecedence(t *testing.T) {
 	from := Sources{Dir: dir}
 	check := func(want uint64, origin Source) {
 		t.Helper()
-		s, err := Load(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := musttest.Get(Load(from))(t)
 		if s.TimeoutMS != want || s.Origin("OPENSKILL_TIMEOUT_MS") != origin {
 			t.Errorf("timeout %d from %s, want %d from %s", s.TimeoutMS, s.Origin("OPENSKILL_TIMEOUT_MS"), want, origin)
 		}
@@ -87,10 +78,7 @@ func TestPrecedence(t *testing.T) {
 func TestOtherFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "host.yaml"), "listen: localhost:0\ndebug: true\nconcurrency: 4\n")
-	s, err := Load(Sources{Dir: dir, File: "host.yaml"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(Load(Sources{Dir: dir, File: "host.yaml"}))(t)
 	if s.Listen != "localhost:0" || !s.Debug || s.Concurrency != 4 {
 		t.Errorf("got %+v", s)
 	}
@@ -100,10 +88,7 @@ func TestOtherFile(t *testing.T) {
 }
 
 func TestUnknownNamesOfTheEnvironmentAreTold(t *testing.T) {
-	s, err := Load(Sources{Dir: t.TempDir(), Environ: []string{"OPENSKILL_TIMEOUT=3", "PATH=/bin"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(Load(Sources{Dir: t.TempDir(), Environ: []string{"OPENSKILL_TIMEOUT=3", "PATH=/bin"}}))(t)
 	if diff := cmp.Diff([]string{`"OPENSKILL_TIMEOUT" (from the environment)`}, s.Unknown()); diff != "" {
 		t.Error(diff)
 	}
@@ -221,10 +206,7 @@ func TestOriginsThatAreNamed(t *testing.T) {
 		{map[string]string{"http-origins": " https://A.example:8443 ,http://127.0.0.1:3000,http://[::1]:443"}, []string{"https://a.example:8443", "http://127.0.0.1:3000", "http://[::1]:443"}},
 		{map[string]string{"http-base-url": "https://b.example", "http-origins": "https://a.example"}, []string{"https://b.example", "https://a.example"}},
 	} {
-		s, err := Load(Sources{Dir: t.TempDir(), Flags: c.flags})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := musttest.Get(Load(Sources{Dir: t.TempDir(), Flags: c.flags}))(t)
 		if got := s.WebOrigins(); !slices.Equal(got, c.want) {
 			t.Errorf("%v: %q, want %q", c.flags, got, c.want)
 		}
@@ -281,10 +263,7 @@ func TestPartsOfASetting(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "openskill.yaml"), "timeout_ms: 1000/2000\nrate: {tenant: 10, principal: 5}\nconcurrency: 8\n"+
 		"providers:\n  openai: {key: k, model: m}\n  llm-service: {base: 'http://127.0.0.1:1'}\nretention_days: records:7\n")
-	s, err := Load(Sources{Dir: dir, Environ: []string{"OPENSKILL_TIMEOUT_MS=/4000", "OPENSKILL_RATE=tenant:20", "OPENAI_MODEL=n", "OPENSKILL_PROVIDERS=openai.model:o,deepseek.key:d"}, Flags: map[string]string{"concurrency": "skill:3"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(Load(Sources{Dir: dir, Environ: []string{"OPENSKILL_TIMEOUT_MS=/4000", "OPENSKILL_RATE=tenant:20", "OPENAI_MODEL=n", "OPENSKILL_PROVIDERS=openai.model:o,deepseek.key:d"}, Flags: map[string]string{"concurrency": "skill:3"}}))(t)
 	got := fmt.Sprintln(s.TimeoutMS, s.MaxTimeoutMS, s.RateTenant, s.RatePrincipal, s.RateRequests, s.Concurrency, s.ConcurrencyPerSkill, s.AuditDays, s.AgentDays, s.OpenAIKey, s.OpenAIModel, s.DeepSeekKey, s.LLMServiceURL)
 	if want := "1000 4000 20 5 30000 8 3 7 30 k n d http://127.0.0.1:1\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -7,19 +7,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 // Hosts to pull from need a policy beside them, and a policy is a file.
 func TestPulls(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "trust.yaml"), []byte("unsigned: refuse\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "trust.yaml"), []byte("unsigned: refuse\n"), 0o600))
 	const policy, hosts = "OPENSKILL_TRUST_POLICY=trust.yaml", "OPENSKILL_PULL_HOSTS="
 	s, err := Load(Sources{Dir: dir, Environ: []string{policy, hosts + " r.example.com,localhost:5000, [::1]:5000,"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if diff := cmp.Diff([]string{"r.example.com", "localhost:5000", "[::1]:5000"}, s.PullsFrom()); diff != "" || s.TrustPolicy != filepath.Join(dir, "trust.yaml") {
 		t.Errorf("%s, %s", s.TrustPolicy, diff)
 	}

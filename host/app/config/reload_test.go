@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/dispatch/grants"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -19,17 +20,10 @@ func TestChange(t *testing.T) {
 	load := func(text string) *Settings {
 		t.Helper()
 		write(t, file, text)
-		s, err := Load(Sources{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return musttest.Get(Load(Sources{Dir: dir}))(t)
 	}
 	old := load("rate: tenant:5\nfuel: 100\n")
-	c, err := old.Change(load("rate: {tenant: 6}\nfuel: 200/50000000000\nagent_prices: m=1/2\nhttp_allow: https://api.example.com/ GET\nenv_allow: A=b\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := musttest.Get(old.Change(load("rate: {tenant: 6}\nfuel: 200/50000000000\nagent_prices: m=1/2\nhttp_allow: https://api.example.com/ GET\nenv_allow: A=b\n")))(t)
 	if diff := cmp.Diff([]string{"OPENSKILL_RATE", "OPENSKILL_ENV_ALLOW", "OPENSKILL_AGENT_PRICES"}, c.Taken); diff != "" {
 		t.Error(diff)
 	}
@@ -49,23 +43,15 @@ func TestChange(t *testing.T) {
 	}
 
 	// Once more: what waits still waits, and is told again.
-	c, err = s.Change(load("rate: {tenant: 6}\nfuel: 300\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = musttest.Get(s.Change(load("rate: {tenant: 6}\nfuel: 300\n")))(t)
 	if diff := cmp.Diff([]string{"OPENSKILL_FUEL"}, c.Waiting); diff != "" {
 		t.Error(diff)
 	}
 	if s := c.Settings; len(s.Prices()) != 0 {
 		t.Errorf("prices that were taken away hold: %v", s.Prices())
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	now, err := Load(Sources{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Remove(file))
+	now := musttest.Get(Load(Sources{Dir: dir}))(t)
 	if _, err := old.Change(now); err == nil || !strings.Contains(err.Error(), "openskill.yaml is gone") {
 		t.Errorf("a file that is gone: %v", err)
 	}
@@ -76,16 +62,9 @@ func TestChangeOfRequests(t *testing.T) {
 	dir := t.TempDir()
 	load := func(allow string) *Settings {
 		t.Helper()
-		s, err := Load(Sources{Dir: dir, Environ: []string{"OPENSKILL_HTTP_ALLOW=" + allow}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return musttest.Get(Load(Sources{Dir: dir, Environ: []string{"OPENSKILL_HTTP_ALLOW=" + allow}}))(t)
 	}
-	c, err := load("https://a.example.com/ GET").Change(load(""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := musttest.Get(load("https://a.example.com/ GET").Change(load("")))(t)
 	if c.Settings.Allowed().HTTP() || len(c.Waiting) != 0 {
 		t.Errorf("requests: %v, waiting: %v", c.Settings.Allowed().HTTP(), c.Waiting)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 var update = flag.Bool("update", false, "write deploy/openskill.yaml anew")
@@ -17,14 +19,9 @@ var update = flag.Bool("update", false, "write deploy/openskill.yaml anew")
 func TestSampleIsUpToDate(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "deploy", "openskill.yaml")
 	if *update {
-		if err := os.WriteFile(path, Sample(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(path, Sample(), 0o644))
 	}
-	have, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	have := musttest.Get(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(Sample()), string(have)); diff != "" {
 		t.Errorf("the sample is another one now; run go test ./host/app/config -update\n%s", diff)
 	}
@@ -35,18 +32,12 @@ func TestSampleIsUpToDate(t *testing.T) {
 func TestSampleLoads(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"skills", "skills_cli", "data"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
 	load := func(t *testing.T, text string) *Settings {
 		t.Helper()
 		write(t, filepath.Join(dir, "openskill.yaml"), text)
-		s, err := Load(Sources{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return musttest.Get(Load(Sources{Dir: dir}))(t)
 	}
 	sample := string(Sample())
 	want := load(t, sample).Show()
@@ -91,10 +82,7 @@ func TestShowHidesSecrets(t *testing.T) {
 		environ = append(environ, row.Env+"="+value)
 	}
 	environ = append(environ, "OPENSKILL_JWT_ISSUER=i", "OPENSKILL_JWT_AUDIENCE=a", "OPENSKILL_JWT_JWKS=https://u:"+planted+"@keys.example.com/jwks?token="+planted)
-	s, err := Load(Sources{Dir: t.TempDir(), Environ: environ})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(Load(Sources{Dir: t.TempDir(), Environ: environ}))(t)
 	var text bytes.Buffer
 	set := 0
 	for _, row := range s.Show() {

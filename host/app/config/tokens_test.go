@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 func TestClaimsAndRoles(t *testing.T) {
@@ -13,9 +15,7 @@ func TestClaimsAndRoles(t *testing.T) {
 		"jwt-claims": "tenant = tid ;\n scopes=scp, permissions\nroles=https://x.example/roles,realm_access.roles;name=preferred_username;",
 		"jwt-roles":  "CN=Skill Users,OU=x = skills:read, skills:invoke\n* = skills:invoke:echo",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	want := Claims{Tenant: "tid", Scopes: []string{"scp", "permissions"}, Roles: []string{"https://x.example/roles", "realm_access.roles"}, Name: "preferred_username"}
 	if diff := cmp.Diff(want, s.JWTClaimNames()); diff != "" {
 		t.Error(diff)
@@ -40,10 +40,7 @@ func TestSigningInNeedsAProvider(t *testing.T) {
 		"auth": "required", "oidc-client-id": "console", "jwt-issuer": "https://login.example.com", "jwt-jwks": "https://login.example.com/keys",
 		"jwt-audience": "console", "http-base-url": "https://skills.example.com/host/",
 	}
-	s, err := Load(Sources{Dir: t.TempDir(), Flags: good})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(Load(Sources{Dir: t.TempDir(), Flags: good}))(t)
 	if s.Provider() != "https://login.example.com" || s.PublicURL() != "https://skills.example.com/host" {
 		t.Errorf("%q at %q", s.PublicURL(), s.Provider())
 	}

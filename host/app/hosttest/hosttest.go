@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // Runtimes puts the language runtimes of the repository's state folder into a test's
@@ -55,19 +57,14 @@ func stateFolder(root string) string {
 // skills, which are their SHA-256.
 func skills(t testing.TB, root string) map[string]bool {
 	t.Helper()
-	files, err := fs.Glob(os.DirFS(root), "skills/*/*.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := musttest.Get(fs.Glob(os.DirFS(root), "skills/*/*.wasm"))(t)
 	names := map[string]bool{}
 	for _, file := range files {
 		b, err := os.ReadFile(filepath.Join(root, file))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it is being built anew
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		names[fmt.Sprintf("%x", sha256.Sum256(b))] = true
 	}
 	return names
@@ -77,31 +74,20 @@ func skills(t testing.TB, root string) map[string]bool {
 // finds them: each whole, or not at all.
 func keep(t testing.TB, root, modules, kept string) {
 	t.Helper()
-	reports, err := fs.Glob(os.DirFS(modules), "*/*/report.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	reports := musttest.Get(fs.Glob(os.DirFS(modules), "*/*/report.json"))(t)
 	own := skills(t, root)
 	for _, report := range reports {
 		from := filepath.Join(modules, filepath.Dir(report))
 		if name := filepath.Base(from); !strings.HasSuffix(name, "-trusted") && !own[name] {
 			continue // a stranger's, or a test's
 		}
-		rel, err := filepath.Rel(modules, from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rel := musttest.Get(filepath.Rel(modules, from))(t)
 		to := filepath.Join(kept, rel)
 		if _, err := os.Stat(to); err == nil {
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		half, err := os.MkdirTemp(filepath.Dir(to), "new-") //nolint:usetesting // it is renamed to its place
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(to), 0o700))
+		half := musttest.Get(os.MkdirTemp(filepath.Dir(to), "new-"))(t) //nolint:usetesting // it is renamed to its place
 		link(t, from, half)
 		if err := os.Rename(half, to); err != nil {
 			_ = os.RemoveAll(half) // another test was faster
@@ -145,9 +131,7 @@ func link(t testing.TB, from, to string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 }
 
 func copyFile(from, to string) error {

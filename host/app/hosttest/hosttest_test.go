@@ -8,17 +8,14 @@ import (
 	"testing"
 
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 )
 
 func write(t *testing.T, text string, path ...string) {
 	t.Helper()
 	file := filepath.Join(path...)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	musttest.Do(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 func there(path ...string) bool {

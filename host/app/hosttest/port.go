@@ -5,6 +5,8 @@ import (
 	"net"
 	"strconv"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // FreePort returns an address of loopback with a port that nobody uses, for tests that must know it
@@ -15,9 +17,7 @@ func FreePort(t testing.TB) string {
 	for range 100 {
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(22_000)))
 		if ln, err := net.Listen("tcp", address); err == nil {
-			if err := ln.Close(); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, ln.Close())
 			return address
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/gofrs/flock"
+
+	"openskill/internal/musttest"
 )
 
 // Program gives the path of openskill, built of the sources as make build does it. All
@@ -27,17 +29,10 @@ func Lab(t testing.TB, root string) string {
 // build makes the program name of the package pkg of the module in a folder of root.
 func build(t testing.TB, root, module, name, pkg string) string {
 	t.Helper()
-	dir, err := filepath.Abs(filepath.Join(stateFolder(root), "testing", "bin"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	dir := musttest.Get(filepath.Abs(filepath.Join(stateFolder(root), "testing", "bin")))(t)
+	musttest.Do(t, os.MkdirAll(dir, 0o700))
 	lock := flock.New(filepath.Join(dir, ".lock"))
-	if err := lock.Lock(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, lock.Lock())
 	defer func() { _ = lock.Close() }()
 	program := filepath.Join(dir, name)
 	// Of a clone's history nothing is wanted, so that a commit makes no other program.

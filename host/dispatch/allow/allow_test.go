@@ -13,6 +13,7 @@ import (
 
 	"openskill/host/dispatch/allow"
 	"openskill/host/store"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -21,10 +22,7 @@ const digestA, digestB = "sha256:aaaa", "sha256:bbbb"
 // kept is a store in a folder, and its key.
 func kept(t *testing.T, dir string, key []byte) *allow.Store {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{StateDir: dir, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(store.Open(t.Context(), store.Options{StateDir: dir, Log: slog.New(slog.DiscardHandler)}))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return allow.New(db, func(bool) ([]byte, error) { return key, nil }, nil)
 }
@@ -50,11 +48,7 @@ const secret = "sk-0123456789-abcdefghij-secret"
 
 func allowed(t *testing.T, s *allow.Store, g allow.Grant) *allow.Grant {
 	t.Helper()
-	made, err := s.Allow(t.Context(), skill.Local(), g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
+	return musttest.Get(s.Allow(t.Context(), skill.Local(), g))(t)
 }
 
 func TestGrantIsForItsFilesAlone(t *testing.T) {
@@ -65,10 +59,7 @@ func TestGrantIsForItsFilesAlone(t *testing.T) {
 	}
 	made := allowed(t, s, weather())
 	other := kept(t, dir, key) // as another process has it
-	g, err := other.Granted(t.Context(), "weather", digestA)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := musttest.Get(other.Granted(t.Context(), "weather", digestA))(t)
 	if len(g.HTTP) != 1 || g.HTTP[0].String() != "https://api.example.com GET,POST" || len(g.Secrets) != 1 || g.Secrets[0].Value != secret || len(g.Secrets[0].For) != 2 ||
 		!slices.Equal(g.Env, []string{"API_KEY=" + made.Env[0].Placeholder, "UNITS=metric"}) {
 		t.Errorf("%v", g)
@@ -79,9 +70,7 @@ func TestGrantIsForItsFilesAlone(t *testing.T) {
 	if g, err := other.Granted(t.Context(), "weather2", digestA); g != nil || err != nil {
 		t.Errorf("another skill: %v, %v", g, err)
 	}
-	if err := s.Revoke(t.Context(), skill.Local(), "weather"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Revoke(t.Context(), skill.Local(), "weather"))
 	for _, digest := range []string{digestA, digestB} {
 		if g, err := other.Granted(t.Context(), "weather", digest); g != nil || err != nil {
 			t.Errorf("revoked: %v, %v", g, err)
@@ -121,9 +110,7 @@ func TestValuesAreEncrypted(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	for name, key := range map[string][]byte{"another key": newKey(), "no key": nil} {
 		if g, err := kept(t, dir, key).Granted(t.Context(), "weather", digestA); g != nil || skill.CodeOf(err) != skill.Forbidden || !strings.Contains(err.Error(), "grants.key") {
 			t.Errorf("%s: %v, %v", name, g, err)
@@ -132,20 +119,13 @@ func TestValuesAreEncrypted(t *testing.T) {
 	// What is sealed for one skill is worth nothing in the row of another.
 	evil := allow.Grant{Skill: "evil", Digest: digestA, HTTP: []string{"https://evil.example"}, Env: []allow.Variable{variable("API_KEY", "anything1")}}
 	allowed(t, s, evil)
-	db, err := store.Open(t.Context(), store.Options{StateDir: dir, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(store.Open(t.Context(), store.Options{StateDir: dir, Log: slog.New(slog.DiscardHandler)}))(t)
 	defer db.Close()
-	if _, err := db.Exec(t.Context(), "UPDATE script_grants SET sealed = (SELECT sealed FROM script_grants WHERE skill = 'weather') WHERE skill = 'evil'"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(db.Exec(t.Context(), "UPDATE script_grants SET sealed = (SELECT sealed FROM script_grants WHERE skill = 'weather') WHERE skill = 'evil'"))(t)
 	if g, err := s.Granted(t.Context(), "evil", digestA); err == nil {
 		t.Errorf("moved values are read: %v", g)
 	}
-	if _, err := db.Exec(t.Context(), "UPDATE script_grants SET body = '{' WHERE skill = 'weather'"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(db.Exec(t.Context(), "UPDATE script_grants SET body = '{' WHERE skill = 'weather'"))(t)
 	if g, err := s.Granted(t.Context(), "weather", digestA); skill.CodeOf(err) != skill.AuditUnavailable {
 		t.Errorf("a damaged row: %v, %v", g, err)
 	}
@@ -222,16 +202,10 @@ func TestRefusesStaleReviews(t *testing.T) {
 	s := kept(t, t.TempDir(), newKey())
 	current := allow.Current{Skill: "weather", Digest: digestA}
 	decide := func(is *allow.Grant, host string) (*allow.Grant, error) {
-		g, err := (&allow.Wish{HTTP: []string{"https://" + host}}).Grant(allow.Compare(current, is))
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := musttest.Get((&allow.Wish{HTTP: []string{"https://" + host}}).Grant(allow.Compare(current, is)))(t)
 		return s.Allow(t.Context(), skill.Local(), g)
 	}
-	first, err := decide(nil, "a.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := musttest.Get(decide(nil, "a.example"))(t)
 	if g, err := decide(nil, "b.example"); skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("made meanwhile: %v, %v", g, err)
 	}
@@ -242,9 +216,7 @@ func TestRefusesStaleReviews(t *testing.T) {
 	if g, err := decide(first, "c.example"); skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("changed meanwhile: %v, %v", g, err)
 	}
-	if err := s.Revoke(t.Context(), skill.Local(), "weather"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Revoke(t.Context(), skill.Local(), "weather"))
 	if g, err := decide(second, "c.example"); skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("revoked meanwhile: %v, %v", g, err)
 	}
@@ -301,10 +273,7 @@ func TestReviewShowsWhatChanged(t *testing.T) {
 	if r.State != allow.Nothing || r.Changes != nil {
 		t.Errorf("%+v", r)
 	}
-	g, err := (&allow.Wish{}).Grant(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := musttest.Get((&allow.Wish{}).Grant(r))(t)
 	if !slices.Equal(g.HTTP, []string{"https://a.example GET,HEAD"}) || len(g.Env) != 0 {
 		t.Errorf("a variable was granted unnamed: %+v", g)
 	}

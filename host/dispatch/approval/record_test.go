@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 
 	"openskill/host/dispatch/approval"
 	"openskill/host/store"
@@ -27,9 +28,7 @@ func TestApprovalsSurvive(t *testing.T) {
 	s := open(t, o)
 	id := asks(t, s, ask(), "pending").ID
 	decide(t, s, id, true)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Close())
 	if err := s.Check(t.Context(), ask()); skill.CodeOf(err) != skill.Cancelled {
 		t.Errorf("Check after Close = %v", err)
 	}
@@ -70,14 +69,9 @@ func TestTwoProcessesSeeEachOther(t *testing.T) {
 // Without the database nothing runs.
 func TestRefusesWithoutDatabase(t *testing.T) {
 	db := storetest.SQLite(t)
-	s, err := approval.Open(t.Context(), approval.Options{DB: db, Policy: approval.PerVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(approval.Open(t.Context(), approval.Options{DB: db, Policy: approval.PerVersion}))(t)
 	decide(t, s, asks(t, s, ask(), "pending").ID, true)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, db.Close())
 	other := ask()
 	other.Skill = "other"
 	for _, a := range []approval.Ask{ask(), other} {
@@ -122,9 +116,7 @@ func TestForgetsOldAsks(t *testing.T) {
 	}
 	s = open(t, o)
 	list, _, err := s.List(t.Context(), skill.Local(), "", 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	// Two that are over and one that was the latest ask, what holds, what was approved last
 	// of a skill, and what is another tenant's.
 	if len(list) != 6 {
@@ -156,13 +148,8 @@ func TestKilled(t *testing.T) {
 	for round := range 3 {
 		child := exec.Command(os.Args[0], "-test.run=^TestKilled$")
 		child.Env = append(os.Environ(), "OPENSKILL_TEST_APPROVALS="+dir, fmt.Sprintf("OPENSKILL_TEST_ROUND=%d", round))
-		out, err := child.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := child.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := musttest.Get(child.StdoutPipe())(t)
+		musttest.Do(t, child.Start())
 		var answered []string
 		for in := bufio.NewScanner(out); in.Scan(); {
 			if word, ok := strings.CutPrefix(in.Text(), "approved "); ok {
@@ -220,9 +207,7 @@ const oldLine = `{"event":"asked","at":"2026-01-02T00:00:00Z","by":"c","approval
 func oldRecord(t testing.TB, text string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "approvals.jsonl"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "approvals.jsonl"), []byte(text), 0o600))
 	return dir
 }
 
@@ -242,9 +227,7 @@ func TestImportsOlderReleases(t *testing.T) {
 	}
 	// The file of a host that was killed before it renamed it is read again, and what was
 	// decided meanwhile stays.
-	if err := os.Rename(filepath.Join(dir, "approvals.jsonl.imported"), filepath.Join(dir, "approvals.jsonl")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Rename(filepath.Join(dir, "approvals.jsonl.imported"), filepath.Join(dir, "approvals.jsonl")))
 	s = open(t, approval.Options{Dir: dir, Policy: approval.PerVersion})
 	asks(t, s, ask(), "denied")
 	changed := ask()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -48,18 +49,12 @@ func open(t testing.TB, o approval.Options) *approval.Store {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	db, err := store.Open(t.Context(), store.Options{StateDir: dir, Log: o.Log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := musttest.Get(store.Open(t.Context(), store.Options{StateDir: dir, Log: o.Log}))(t)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	o.DB = db
-	s, err := approval.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(approval.Open(t.Context(), o))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), s.Close(), db.Close()); err != nil {
 			t.Error(err)
@@ -139,11 +134,7 @@ func conflict(t testing.TB, s *approval.Store, id string, approve bool) {
 
 func get(t testing.TB, s *approval.Store, id string) approval.Approval {
 	t.Helper()
-	a, err := s.Get(t.Context(), skill.Local(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return musttest.Get(s.Get(t.Context(), skill.Local(), id))(t)
 }
 
 func TestNeverAsksNobody(t *testing.T) {

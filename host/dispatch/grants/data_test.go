@@ -8,38 +8,28 @@ import (
 	"testing"
 
 	"openskill/host/dispatch/grants"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
 func data(t *testing.T, entries string) *grants.Allowed {
 	t.Helper()
 	a, _, _, err := grants.Parse("", "", entries, lookup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return a
 }
 
 // Data goes to the operator's own skills, and to strangers by an entry; the first entry
 // that is about a skill says which folder.
 func TestGrantsOfData(t *testing.T) {
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := musttest.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	sub := filepath.Join(root, "reports", "2026")
 	outside := t.TempDir()
-	if err := os.MkdirAll(sub, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(sub, 0o700))
 	for name, to := range map[string]string{"out": outside, "up": "..", "in": "reports"} {
-		if err := os.Symlink(to, filepath.Join(root, name)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Symlink(to, filepath.Join(root, name)))
 	}
-	if err := os.WriteFile(filepath.Join(root, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(root, "file"), nil, 0o600))
 	pulled := grants.Skill{ID: "weather", Trust: skill.Community}
 	builtin := grants.Skill{ID: "weather", Trust: skill.Builtin}
 	for name, tc := range map[string]struct {
@@ -97,13 +87,9 @@ func TestGrantsOfData(t *testing.T) {
 func TestAllowedRootNarrows(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{"logs/2026", "reports/logs"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
-	if err := os.Symlink(t.TempDir(), filepath.Join(root, "out")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Symlink(t.TempDir(), filepath.Join(root, "out")))
 	own := grants.Skill{ID: "weather", Trust: skill.Trusted}
 	root, _ = filepath.EvalSymlinks(root)
 	for name, tc := range map[string]struct{ allow, root, want, at string }{

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/dispatch/grants"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -15,10 +16,7 @@ func rules(t *testing.T, texts ...string) []skill.HTTPRule {
 	t.Helper()
 	var out []skill.HTTPRule
 	for _, s := range texts {
-		r, err := skill.ParseHTTPRule(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := musttest.Get(skill.ParseHTTPRule(s))(t)
 		out = append(out, r)
 	}
 	return out
@@ -129,9 +127,7 @@ func TestGrantsOfOneSkillAreBounded(t *testing.T) {
 		allows = append(allows, fmt.Sprintf("https://h%d.example.com GET", i))
 	}
 	a, err, _, _ := grants.Parse(strings.Join(allows, ";"), "", "", lookup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if http, _ := a.For(own, skill.Permissions{HTTP: rules(t, asks...)}); len(http) != 1024 {
 		t.Errorf("%d rules", len(http))
 	}

@@ -10,6 +10,7 @@ import (
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -79,20 +80,14 @@ func TestServerGone(t *testing.T) {
 	server := pgtest.New(t, "synchronous_commit = on") // it is killed, and must know what it acknowledged
 	q := open(t, quota.NewStore(storetest.Open(t, server.Database(t))), nil)
 	c := call{perMinute: 50}
-	if err := c.run(t, q); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, c.run(t, q))
+	musttest.Do(t, server.Stop())
 	for range 3 {
 		if err := c.run(t, q); skill.CodeOf(err) != skill.AuditUnavailable {
 			t.Errorf("while it is gone: %v", err)
 		}
 	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, server.Start())
 	for begun := time.Now(); ; { // it is asked again a tenth of a second after it did not answer
 		err := c.run(t, q)
 		if err == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"openskill/host/dispatch/quota"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -22,11 +23,7 @@ func TestRefusesQuestionsBeyondTheDay(t *testing.T) {
 		q := open(t, s, limits)
 		reserve := func(tokens, cost int64) func(int64, int64) {
 			t.Helper()
-			settle, err := q.Reserve(t.Context(), "acme", tokens, cost)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return settle
+			return musttest.Get(q.Reserve(t.Context(), "acme", tokens, cost))(t)
 		}
 		first := reserve(600, 0)
 		_, err := q.Reserve(t.Context(), "acme", 401, 0)
@@ -59,10 +56,7 @@ func TestRefusesTooManyQuestionsOfADay(t *testing.T) {
 	at(t, func(t *testing.T) {
 		q := open(t, newStore(t), func(o *quota.Options) { o.DailyModelRequests = 3 })
 		for range 3 {
-			settle, err := q.Reserve(t.Context(), "acme", 0, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			settle := musttest.Get(q.Reserve(t.Context(), "acme", 0, 0))(t)
 			settle(0, 0)
 		}
 		_, err := q.Reserve(t.Context(), "acme", 0, 0)

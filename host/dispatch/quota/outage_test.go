@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"openskill/host/dispatch/quota"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -20,9 +21,7 @@ func TestDatabaseGone(t *testing.T) {
 	at(t, func(t *testing.T) {
 		s := newStore(t)
 		q := open(t, s, func(o *quota.Options) { o.RatePrincipal = 1000 })
-		if err := (call{}).run(t, q); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, (call{}).run(t, q))
 		s.Down(errors.New("gone"))
 		began := 1
 		for range 200 {
@@ -164,9 +163,7 @@ func TestManyRowsGo(t *testing.T) {
 		s := newStore(t)
 		q := open(t, s, func(o *quota.Options) { o.RateTenant = 10_000_000 })
 		for i := range 300 {
-			if err := (call{id: fmt.Sprint("p", i)}).run(t, q); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, (call{id: fmt.Sprint("p", i)}).run(t, q))
 		}
 		time.Sleep(time.Hour)
 		for range 12 {

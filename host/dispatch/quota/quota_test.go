@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/dispatch/quota"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -32,11 +33,7 @@ func open(t *testing.T, s quota.Store, change func(o *quota.Options)) *quota.Quo
 	if change != nil {
 		change(&o)
 	}
-	q, err := quota.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return q
+	return musttest.Get(quota.New(o))(t)
 }
 
 // call is a call that ends at once.
@@ -185,15 +182,11 @@ func TestChange(t *testing.T) {
 		if n := (call{}).begins(t, q, 100); n != 5 {
 			t.Errorf("%d calls of five a day", n)
 		}
-		if err := q.Change(quota.Options{DailyExecutions: 8}); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, q.Change(quota.Options{DailyExecutions: 8}))
 		if n := (call{}).begins(t, q, 100); n != 3 {
 			t.Errorf("%d calls more of eight a day", n)
 		}
-		if err := q.Change(quota.Options{RatePrincipal: 2}); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, q.Change(quota.Options{RatePrincipal: 2}))
 		if n := (call{id: "bob"}).begins(t, q, 100); n != 2 {
 			t.Errorf("%d calls of two a minute", n)
 		}
@@ -249,16 +242,12 @@ func TestRoundTrips(t *testing.T) {
 	at(t, func(t *testing.T) {
 		s := newStore(t)
 		q := open(t, s, nil)
-		if err := (call{perMinute: 60_000}).run(t, q); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, (call{perMinute: 60_000}).run(t, q))
 		s.Takes(20 * time.Millisecond)
 		const calls = 1000
 		for i := range calls {
 			begun := time.Now()
-			if err := (call{perMinute: 60_000, uses: 5}).run(t, q); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, (call{perMinute: 60_000, uses: 5}).run(t, q))
 			if time.Since(begun) != 0 {
 				t.Fatalf("call %d waited", i)
 			}
@@ -267,9 +256,7 @@ func TestRoundTrips(t *testing.T) {
 		if n := s.Exchanges(); n > 101 {
 			t.Errorf("%d transactions in ten seconds", n)
 		}
-		if err := q.Close(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, q.Close())
 		row := s.Rows(t)["day 2000-01-01 acme"]
 		if row.Calls != calls+1 || row.Fuel != calls*5 {
 			t.Errorf("%+v", row)
@@ -292,9 +279,7 @@ func TestUnsetLimitsRefuseNothing(t *testing.T) {
 		err := s.Exchange(t.Context(), []string{"day 2000-01-01 acme"}, func(rows []quota.Row) {
 			rows[0].Calls, rows[0].Fuel, rows[0].Ends = 1<<60, 1<<62, time.Now().Add(time.Hour)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		q := open(t, s, nil)
 		for range 3 {
 			if err := (call{}).run(t, q); err != nil {
@@ -315,9 +300,7 @@ func TestCloseCountsAll(t *testing.T) {
 		const principals = 4000 // more than one transaction counts
 		for range 2 {
 			for i := range principals { // the first time, each is counted before it begins
-				if err := (call{id: fmt.Sprint("p", i)}).run(t, q); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, (call{id: fmt.Sprint("p", i)}).run(t, q))
 			}
 		}
 		if err := q.Close(); err != nil {
@@ -409,10 +392,7 @@ func TestFuel(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(12 * time.Hour)
-		leave, err := c.enter(t.Context(), first)
-		if err != nil {
-			t.Fatal(err)
-		}
+		leave := musttest.Get(c.enter(t.Context(), first))(t)
 		time.Sleep(24 * time.Hour)
 		leave(skill.Usage{Fuel: 2000})
 		time.Sleep(time.Second)
@@ -472,9 +452,7 @@ func TestFuelOfCallsThatEnd(t *testing.T) {
 		if n := used.Load(); n > 1000+10 {
 			t.Fatalf("%d of 1000 units were used", n)
 		}
-		if err := q.Close(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, q.Close())
 	}
 }
 

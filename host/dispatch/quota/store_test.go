@@ -9,6 +9,7 @@ import (
 	"openskill/host/dispatch/quota"
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 )
 
 // rows are those of a database that fails, or takes as long, as a test says.
@@ -52,14 +53,8 @@ func (s *rows) Exchanges() int {
 // Rows are all of them.
 func (s *rows) Rows(t *testing.T) map[string]quota.Row {
 	t.Helper()
-	keys, err := store.All(t.Context(), s.db.Read, store.Column[string], "SELECT id FROM quota_counters")
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := s.Store.Read(t.Context(), keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := musttest.Get(store.All(t.Context(), s.db.Read, store.Column[string], "SELECT id FROM quota_counters"))(t)
+	list := musttest.Get(s.Store.Read(t.Context(), keys))(t)
 	all := map[string]quota.Row{}
 	for _, r := range list {
 		all[r.Key] = r

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -169,10 +170,7 @@ func waits(ctx context.Context, g *Gate, tenant string, told func(leave func(), 
 func TestTenantsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(Options{Places: 1, Queue: 100})
-		leave, err := g.TryEnter("many")
-		if err != nil {
-			t.Fatal(err)
-		}
+		leave := musttest.Get(g.TryEnter("many"))(t)
 		var order string
 		next := make(chan func(), 1)
 		for _, tenant := range []string{"m", "m", "m", "m", "a", "a", "b"} {
@@ -202,24 +200,15 @@ func TestAFullPartHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(Options{Places: 8, Queue: 8})
 		slow := Part{Key: "slow", Places: 1}
-		leave, err := g.TryEnter("a", slow)
-		if err != nil {
-			t.Fatal(err)
-		}
+		leave := musttest.Get(g.TryEnter("a", slow))(t)
 		went := false
 		waits(t.Context(), g, "b", func(l func(), err error) { went = err == nil; l() }, slow)
 		for _, tenant := range []string{"a", "b", "c"} {
-			l, err := g.Enter(t.Context(), tenant)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := musttest.Get(g.Enter(t.Context(), tenant))(t)
 			l()
 		}
 		other := Part{Key: "other", Places: 1}
-		free, err := g.TryEnter("a", other)
-		if err != nil {
-			t.Fatal(err)
-		}
+		free := musttest.Get(g.TryEnter("a", other))(t)
 		passed := false
 		waits(t.Context(), g, "b", func(l func(), err error) { passed = err == nil; l() }, other)
 		free()
@@ -242,10 +231,7 @@ func TestAFullPartHoldsUpNobody(t *testing.T) {
 func TestWaitsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(Options{Places: 1, Queue: 3, Wait: time.Second})
-		leave, err := g.TryEnter("a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		leave := musttest.Get(g.TryEnter("a"))(t)
 		began := time.Now()
 		var refused atomic.Int64
 		told := func(_ func(), err error) {

@@ -16,6 +16,8 @@ import (
 
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"openskill/internal/musttest"
 )
 
 func TestParseParent(t *testing.T) {
@@ -159,9 +161,7 @@ func read(t *testing.T, dir string) (lines []line, size int64) {
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		info, _ := f.Stat()
 		size += info.Size()
 		for sc := bufio.NewScanner(f); sc.Scan(); {
@@ -181,10 +181,7 @@ func TestFileIsBounded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "traces")
 	const most = 8 << 10
 	for range 3 { // as a host that is started again
-		f, err := OpenFile(dir, most)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := musttest.Get(OpenFile(dir, most))(t)
 		tr := New(Options{Exporter: f, PerMillion: 1e6, AtOnce: true})
 		var all sync.WaitGroup
 		for range 4 {
@@ -221,24 +218,17 @@ func TestFileComesBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "traces")
-			f, err := OpenFile(dir, most)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := musttest.Get(OpenFile(dir, most))(t)
 			var log strings.Builder
 			tr := New(Options{Exporter: f, PerMillion: 1e6, AtOnce: true, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			spansOf(t, tr, 3, "before")
-			if err := what.breaks(dir); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, what.breaks(dir))
 			spansOf(t, tr, 200, "meanwhile") // enough for some turns
 			if failed := strings.Contains(log.String(), "cannot be exported"); failed != (what.mends != nil) {
 				t.Errorf("failed is %v: %s", failed, log.String())
 			}
 			if what.mends != nil {
-				if err := what.mends(dir); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, what.mends(dir))
 			}
 			spansOf(t, tr, 1, "last")
 			lines, size := read(t, dir)
@@ -258,13 +248,8 @@ func TestFileComesBack(t *testing.T) {
 // TestExportFailsQuietly: spans that cannot be written are one line in the log, and
 // nobody's failure.
 func TestExportFailsQuietly(t *testing.T) {
-	f, err := OpenFile(t.TempDir(), 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	f := musttest.Get(OpenFile(t.TempDir(), 1<<20))(t)
+	musttest.Do(t, f.Shutdown(t.Context()))
 	var log strings.Builder
 	tr := New(Options{Exporter: f, PerMillion: 1e6, AtOnce: true, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	spansOf(t, tr, 5, "door")

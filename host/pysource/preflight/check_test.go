@@ -14,6 +14,7 @@ import (
 	"openskill/host/agentskills"
 	"openskill/host/pysource"
 	"openskill/host/pysource/preflight"
+	"openskill/internal/musttest"
 	"openskill/plugins/python/pythontest"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
@@ -46,9 +47,7 @@ func homes(t testing.TB, store *runtimes.Store) func(string) (preflight.Home, bo
 	all := map[string]preflight.Home{}
 	for _, name := range []string{"scientific", "slim"} { // what both have is slim's
 		library, packages, err := store.Modules(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		for _, p := range packages {
 			for _, m := range p.Imports {
 				all[m] = preflight.Home{Runtime: name, Package: p.Name}
@@ -66,17 +65,10 @@ func folder(t testing.TB, files map[string]string) *os.Root {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := musttest.Get(os.OpenRoot(dir))(t)
 	t.Cleanup(func() { _ = root.Close() })
 	return root
 }
@@ -209,10 +201,7 @@ func TestPython(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r, err := preflight.Check(t.Context(), folder(t, map[string]string{"s.py": test.text}), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := musttest.Get(preflight.Check(t.Context(), folder(t, map[string]string{"s.py": test.text}), o))(t)
 			if len(r.Scripts) != 1 {
 				t.Fatalf("%d scripts", len(r.Scripts))
 			}
@@ -239,9 +228,7 @@ func TestPython(t *testing.T) {
 func TestPackagesOfUploads(t *testing.T) {
 	files := map[string]string{"skill.yaml": "id: x\n", "main.py": "import requests\n", "main.js": "import _ from 'lodash';\n"}
 	r, err := preflight.Check(t.Context(), folder(t, files), options(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if found := strings.Join(seen(r), "\n"); r.Verdict != preflight.Runs || len(r.Needs.Packages) != 2 || strings.Contains(found, "packages add") || !strings.Contains(found, "POST /skills/ID/versions/VERSION/packages") {
 		t.Errorf("%v\n%s", r.Needs.Packages, found)
 	}
@@ -268,9 +255,7 @@ func TestOwnModules(t *testing.T) {
 		"scripts/test_main.py":    "import pytest\n",
 		".git/x.py":               "import pytest\n",
 	}), options(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	want := []string{
 		"scripts/helper.py:1: runs: import pandas needs the scientific runtime",
 		"scripts/json.py:1: cannot run: import frobnicate",
@@ -312,9 +297,7 @@ func TestOtherLanguages(t *testing.T) {
 		"lib/f.mjs": "export const f = (a) => a.length;\n",
 		"bad.mjs":   "import fs from 'node:fs';\nimport x from 'left-pad'\nimport { g } from './lib/none';\nconst y = require('cluster');\nconst z = await fetch('x');\n// fetch('in a comment')\nnew Worker('x');\nimport https from 'https';\nimport { f } from './lib/f';\n",
 	}), options(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	want := []string{
 		"a.zsh: cannot run: the sandbox has no interpreter for zsh scripts; write it in Python or JavaScript",
 		"bad.mjs:2: runs: package left-pad is not in the skill",
@@ -352,9 +335,7 @@ func TestNodeIsNotInstalled(t *testing.T) {
 	r, err := preflight.Check(t.Context(), folder(t, map[string]string{
 		"plain.js": "console.log(1);\n", "old.mjs": "import * as std from 'std';\n", "a.js": "require('./x');\n", "b.mjs": "import fs from 'fs';\n", "c.ts": "",
 	}), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if run, _, cannot := r.Count(); run != 2 || cannot != 3 || !strings.Contains(seen(r)[0], "Node's modules are not installed") {
 		t.Errorf("%d run, %d cannot: %q", run, cannot, seen(r))
 	}
@@ -372,9 +353,7 @@ func TestHostile(t *testing.T) {
 		"codec.py":        "# coding: nonsense\n",
 		"x\u202ey\x1b.py": "import frob\u0131\n",
 	}), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	for _, s := range r.Scripts {
 		if s.Verdict == preflight.Runs {
 			t.Errorf("%s runs", s.Name)
@@ -428,10 +407,7 @@ func TestHostile(t *testing.T) {
 		if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link.py")); err != nil {
 			t.Skip(err)
 		}
-		root, err := os.OpenRoot(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		root := musttest.Get(os.OpenRoot(dir))(t)
 		defer root.Close()
 		r, err := preflight.Check(t.Context(), root, o)
 		if err != nil || len(r.Findings) != 1 || r.Findings[0].Kind != preflight.KindFile || len(r.Scripts) != 0 {
@@ -472,10 +448,7 @@ func TestScriptsThatRun(t *testing.T) {
 	for _, ext := range agentskills.DefaultScriptExtensions() {
 		files["a"+ext] = "\n"
 	}
-	r, err := preflight.Check(t.Context(), folder(t, files), options(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(preflight.Check(t.Context(), folder(t, files), options(t)))(t)
 	var runs []string
 	for _, s := range r.Scripts {
 		if s.Verdict == preflight.Runs {

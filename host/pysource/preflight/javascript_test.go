@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"openskill/host/pysource/preflight"
+	"openskill/internal/musttest"
 	"openskill/plugins/javascript"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
@@ -53,14 +54,9 @@ func TestJavaScriptIsAsChecked(t *testing.T) {
 		for _, text := range texts {
 			dir := t.TempDir()
 			for name, text := range map[string]string{"main.js": text + "\n", "data.json": `{"a": 1}`} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 			}
-			root, err := os.OpenRoot(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			root := musttest.Get(os.OpenRoot(dir))(t)
 			report, err := preflight.Check(t.Context(), root, o)
 			_ = root.Close()
 			if err != nil || report.Verdict != verdict {

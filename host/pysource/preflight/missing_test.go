@@ -6,16 +6,14 @@ import (
 	"testing"
 
 	"openskill/host/pysource/preflight"
+	"openskill/internal/musttest"
 )
 
 // TestNamesWhatTheRuntimeLacks: each name of the table is told of a script that uses it. That
 // the table is what the runtime lacks is held by lab/stdnames.
 func TestNamesWhatTheRuntimeLacks(t *testing.T) {
 	o := options(t)
-	table, err := os.ReadFile("missing.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := musttest.Get(os.ReadFile("missing.txt"))(t)
 	count := 0
 	for line := range strings.Lines(string(table)) {
 		module, names, _ := strings.Cut(strings.TrimSpace(line), ":")
@@ -27,10 +25,7 @@ func TestNamesWhatTheRuntimeLacks(t *testing.T) {
 		for _, n := range fields {
 			text += module + "." + n + "()\n"
 		}
-		r, err := preflight.Check(t.Context(), folder(t, map[string]string{"s.py": text}), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := musttest.Get(preflight.Check(t.Context(), folder(t, map[string]string{"s.py": text}), o))(t)
 		told := map[int]bool{} // lines
 		for i := range r.Findings {
 			if f := &r.Findings[i]; f.Severity == preflight.CannotRun {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"openskill/host/pysource/preflight"
+	"openskill/internal/musttest"
 )
 
 // told are needs in one line each.
@@ -28,10 +29,7 @@ func told(list []preflight.Need) string {
 
 func needs(t *testing.T, files map[string]string) preflight.Needs {
 	t.Helper()
-	r, err := preflight.Check(t.Context(), folder(t, files), options(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(preflight.Check(t.Context(), folder(t, files), options(t)))(t)
 	return r.Needs
 }
 
@@ -82,10 +80,7 @@ func TestNeedsAreBounded(t *testing.T) {
 	}
 	text.WriteString("os.getenv('A\\x1b[2JB')\nsubprocess.run(['\\u202e'])\n")
 	deep := "import subprocess\n" + strings.Repeat("def f(x): f(x)\n", 300) + "def g(c): subprocess.run(c); g([c])\ng(g)\n" + strings.Repeat("a = a + a\n", 300) + "subprocess.run(a)\n"
-	r, err := preflight.Check(t.Context(), folder(t, map[string]string{"a.py": text.String(), "b.py": text.String(), "deep.py": deep}), options(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(preflight.Check(t.Context(), folder(t, map[string]string{"a.py": text.String(), "b.py": text.String(), "deep.py": deep}), options(t)))(t)
 	if n := r.Needs; len(n.Env) != 500 || len(n.Commands) != 500 || len(n.HTTP) != 500 || !r.Cut {
 		t.Errorf("%d variables, %d commands, %d addresses", len(n.Env), len(n.Commands), len(n.HTTP))
 	}
@@ -99,10 +94,7 @@ func TestNeedsAreBounded(t *testing.T) {
 // Nothing of the table is a module that a runtime has: its package would be asked for in vain.
 func TestPackagesAreInNoRuntime(t *testing.T) {
 	o := options(t)
-	text, err := os.ReadFile("packages.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(os.ReadFile("packages.txt"))(t)
 	for line := range strings.Lines(string(text)) {
 		f := strings.Fields(line)
 		if f[0] == "#" {
@@ -142,10 +134,7 @@ func TestPackagesThatAreDeclared(t *testing.T) {
 			maps.Copy(files, c.files)
 			o := options(t)
 			o.Declared = c.collection
-			r, err := preflight.Check(t.Context(), folder(t, files), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := musttest.Get(preflight.Check(t.Context(), folder(t, files), o))(t)
 			if got := told(r.Needs.Packages); got != c.packages || r.Verdict != c.verdict {
 				t.Errorf("packages %q, verdict %s; want %q, %s\n%v", got, r.Verdict, c.packages, c.verdict, r.Findings)
 			}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/all"
 	"openskill/plugins/python/runtimes"
 	"openskill/plugins/runnertest"
@@ -56,14 +57,8 @@ func newPage(t *testing.T) page {
 	if state == "" {
 		state = filepath.Join("..", "..", "..", ".openskill")
 	}
-	state, err := filepath.Abs(state)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm"), ImageBytes: 2 << 30})
-	if err != nil {
-		t.Fatal(err)
-	}
+	state = musttest.Get(filepath.Abs(state))(t)
+	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm"), ImageBytes: 2 << 30}))(t)
 	t.Cleanup(func() { _ = e.Close() }) // the rows say what failed
 	p := page{}
 	for _, r := range all.Sandboxed(all.Options{Engine: e, StateDir: state}) {
@@ -81,9 +76,7 @@ func newPage(t *testing.T) page {
 func (p page) run(t *testing.T, name, text string) string {
 	t.Helper()
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	kind := map[string]skill.Kind{".py": skill.WasmPython, ".js": skill.WasmJavaScript, ".sh": skill.WasmShell}[filepath.Ext(name)]
 	call := &skill.Call{
 		SkillID: "page", TraceID: "page", ExecutionID: name, Tenant: "test", Folder: folder, Entry: name, Digest: name, Trust: skill.Trusted, Script: true,
@@ -113,9 +106,7 @@ func TestPageOfScripts(t *testing.T) {
 	programs, builtins := all.Programs(), shell.Builtins()
 	missing := slices.DeleteFunc(slices.Clone(missingPrograms), func(name string) bool { return slices.Contains(programs, name) || slices.Contains(builtins, name) })
 	library, bundled, err := runtimes.New("").Modules("slim")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	has := slices.DeleteFunc(slices.Clone(library), func(name string) bool { _, lacks := missingLibrary[name]; return lacks || strings.HasPrefix(name, "_") })
 	var imports, packages []string
 	for _, b := range bundled {
@@ -154,19 +145,14 @@ func TestPageOfScripts(t *testing.T) {
 	text += "\n## Files, processes, network\n\n| | |\n|---|---|\n" + rows.String() + "<!-- end -->\n"
 
 	file := filepath.Join("..", "..", "..", "docs", "author-scripts.md")
-	was, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	was := musttest.Get(os.ReadFile(file))(t)
 	start, rest, _ := strings.Cut(string(was), "<!-- lists")
 	_, end, found := strings.Cut(rest, "<!-- end -->\n")
 	switch want := start + text + end; {
 	case !found:
 		t.Fatal("the page has no place for the lists")
 	case *update:
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(file, []byte(want), 0o644))
 	case want != string(was):
 		t.Error("docs/author-scripts.md does not list what there is: run with -update")
 	}

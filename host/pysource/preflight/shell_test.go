@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"openskill/host/pysource/preflight"
+	"openskill/internal/musttest"
 	"openskill/plugins/javascript"
 	"openskill/plugins/shell"
 	"openskill/sdk/skill"
@@ -42,11 +43,7 @@ func TestFunctionsOfLibraries(t *testing.T) {
 
 func checked(t *testing.T, o *preflight.Options, files map[string]string) *preflight.Report {
 	t.Helper()
-	r, err := preflight.Check(t.Context(), folder(t, files), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return musttest.Get(preflight.Check(t.Context(), folder(t, files), o))(t)
 }
 
 // What a shell script does, what is found, and what it needs.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 
 	"openskill/host/dispatch/grants"
 	"openskill/host/records/replay"
@@ -41,12 +42,8 @@ func write(t *testing.T, id, permissions, program string) string {
 
 func put(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // ran makes a call of a skill in Python; without a sandboxed one the test is skipped.
@@ -183,13 +180,9 @@ print(json.dumps({"read": open("data/read.txt").read(), "list": os.listdir("/dat
 		"gone":     {func() error { return os.RemoveAll(data) }, "the data folder cannot be opened"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := os.MkdirAll(data, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.MkdirAll(data, 0o755))
 			fresh()
-			if err := c.change(); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, c.change())
 			h.differs(t, id, c.want, false)
 			_ = os.RemoveAll(at("read.txt"))
 		})
@@ -209,9 +202,7 @@ func TestGrantsThatChanged(t *testing.T) {
 	allow := func(env ...string) *grants.Allowed {
 		t.Helper()
 		a, _, err, _ := grants.Parse("", strings.Join(env, "\n"), "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		return a
 	}
 	root := write(t, "secret", "env: [TOKEN, PLACE]", "import json, os, sys\njson.load(sys.stdin)\nprint(json.dumps({\"n\": len(os.environ[\"TOKEN\"])}))")
@@ -280,9 +271,7 @@ func TestSkillThatChanged(t *testing.T) {
 	open(t, plan{roots: []string{root}, records: kept, store: store}).differs(t, id, "digest: then sha256:", false)
 	put(t, filepath.Join(root, "changes", "skill.yaml"), strings.Replace(fmt.Sprintf(manifestText, "changes", ""), "memory_mb: 128", "memory_mb: 64", 1))
 	open(t, plan{roots: []string{root}, records: kept, store: store}).differs(t, id, "limits memory: then 134217728, now 67108864", false)
-	if err := os.RemoveAll(filepath.Join(root, "changes")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.RemoveAll(filepath.Join(root, "changes")))
 	put(t, filepath.Join(root, "other", "skill.yaml"), fmt.Sprintf(manifestText, "other", ""))
 	put(t, filepath.Join(root, "other", "main.py"), "")
 	open(t, plan{roots: []string{root}, records: kept, store: store}).differs(t, id, "skill: then changes 1.0.0", false)
@@ -374,15 +363,10 @@ func TestRefusesTheRecordingOfAnotherExecution(t *testing.T) {
 	root := write(t, "mine", "", "import sys\nsys.stdin.read()\nprint({})")
 	h := open(t, plan{roots: []string{root}})
 	one, other := h.ran(t, "mine", `{"a": 1}`), h.ran(t, "mine", `{"a": 2}`)
-	row, err := h.store.Get(t.Context(), "local", other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	row := musttest.Get(h.store.Get(t.Context(), "local", other))(t)
 	row.ExecutionID = one
 	swapped := replay.NewStore(storetest.SQLite(t))
-	if err := swapped.Keep(t.Context(), row); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, swapped.Keep(t.Context(), row))
 	again := open(t, plan{roots: []string{root}, records: h.records, store: swapped})
 	if r, err := again.replayer.Replay(t.Context(), skill.Local(), one); r != nil || skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("%+v, %v", r, err)

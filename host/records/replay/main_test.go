@@ -16,6 +16,7 @@ import (
 
 	"openskill/host/store"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 
 	"openskill/host/dispatch"
 	"openskill/host/dispatch/grants"
@@ -181,10 +182,7 @@ func open(t testing.TB, p plan) *house {
 	if p.store == nil {
 		p.store = replay.NewStore(storetest.SQLite(t))
 	}
-	h, err := build(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := musttest.Get(build(p))(t)
 	t.Cleanup(func() {
 		if err := h.close(); err != nil {
 			t.Error(err)
@@ -278,23 +276,16 @@ func elsewhere(t *testing.T, j job) *said {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "job.json"), raw, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), "OPENSKILL_TEST_RECORD_IN="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	f, err := os.Open(filepath.Join(dir, "said.gob"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := musttest.Get(os.Open(filepath.Join(dir, "said.gob")))(t)
 	defer f.Close()
 	var s said
-	if err := gob.NewDecoder(f).Decode(&s); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, gob.NewDecoder(f).Decode(&s))
 	return &s
 }
 
@@ -303,8 +294,6 @@ func (h *house) take(t *testing.T, s *said) {
 	t.Helper()
 	h.records.all = s.Executions
 	for _, r := range s.Rows {
-		if err := h.store.Keep(t.Context(), &r); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, h.store.Keep(t.Context(), &r))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -36,9 +37,7 @@ func aRecording() *Recording {
 func encoded(t testing.TB, r *Recording) ([]byte, int64) {
 	t.Helper()
 	body, size, err := r.encode(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return body, int64(size)
 }
 
@@ -84,9 +83,7 @@ func TestDamagedRecording(t *testing.T) {
 		}
 	}
 	plain := &bytes.Buffer{}
-	if _, err := plain.ReadFrom(flate.NewReader(bytes.NewReader(body))); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(plain.ReadFrom(flate.NewReader(bytes.NewReader(body))))(t)
 	for i := range body {
 		refused("cut", i, body[:i], size)
 		for bit := range 8 {
@@ -124,9 +121,7 @@ func packed(t testing.TB, b []byte) []byte {
 	if err == nil {
 		err = w.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return out.Bytes()
 }
 
@@ -146,9 +141,7 @@ func TestForgedRecording(t *testing.T) {
 		_, err := parse(sealed(header, draws))
 		return err
 	}
-	if err := try(long, "d"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, try(long, "d"))
 	for name, c := range map[string][2]string{
 		"no draws":              {long, ""},
 		"no execution":          {strings.Replace(long, `"a"`, `""`, 1), "d"},
@@ -173,9 +166,7 @@ func TestForgedRecording(t *testing.T) {
 func FuzzRecording(f *testing.F) {
 	body, _ := encoded(f, aRecording())
 	plain := &bytes.Buffer{}
-	if _, err := plain.ReadFrom(flate.NewReader(bytes.NewReader(body))); err != nil {
-		f.Fatal(err)
-	}
+	musttest.Get(plain.ReadFrom(flate.NewReader(bytes.NewReader(body))))(f)
 	f.Add(plain.Bytes()[:plain.Len()-sha256.Size])
 	f.Add([]byte(mark))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -259,10 +250,7 @@ func TestEnds(t *testing.T) {
 // follow.
 func TestLook(t *testing.T) {
 	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := musttest.Get(os.OpenRoot(dir))(t)
 	defer root.Close()
 	file := skill.Seen{Path: "a", Kind: skill.SeenFile, Size: 1, SHA256: strings.Repeat("0", 64)}
 	for name, c := range map[string]struct {
@@ -296,18 +284,11 @@ func TestLook(t *testing.T) {
 func TestBashkit2282RefusesBombs(t *testing.T) {
 	const unpacked = 256 << 20
 	var bomb bytes.Buffer
-	w, err := flate.NewWriter(&bomb, flate.BestSpeed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := musttest.Get(flate.NewWriter(&bomb, flate.BestSpeed))(t)
 	for range unpacked >> 20 {
-		if _, err := w.Write(make([]byte, 1<<20)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(w.Write(make([]byte, 1<<20)))(t)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, w.Close())
 	for _, says := range []int64{0, 1000, 1 << 20, ceiling + 1, 1 << 62} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -7,28 +7,21 @@ import (
 	"testing"
 
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
 // TestSkills has the skills that come with openSkill recorded in a process, which ends,
 // and replayed in this one: every replay is identical, whatever the run came to.
 func TestSkills(t *testing.T) {
-	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := musttest.Get(filepath.Abs(filepath.Join("..", "..", "..")))(t)
 	j := job{Plan: filepath.Join(root, "data"), Roots: []string{filepath.Join(root, "skills")}}
 	for _, id := range []string{"echo", "file_search", "calculator", "log_transform"} {
-		raw, err := os.ReadFile(filepath.Join(root, "skills", "testdata", "cases", id+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := musttest.Get(os.ReadFile(filepath.Join(root, "skills", "testdata", "cases", id+".json")))(t)
 		var cases []struct {
 			Input json.RawMessage `json:"input"`
 		}
-		if err := json.Unmarshal(raw, &cases); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, json.Unmarshal(raw, &cases))
 		every := 1 + len(cases)/8
 		for i := 0; i < len(cases); i += every {
 			if cases[i].Input != nil {

@@ -10,6 +10,7 @@ import (
 
 	"openskill/host/records"
 	"openskill/host/records/replay"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -42,10 +43,7 @@ func TestReplaysTakeTurns(t *testing.T) {
 	for _, tenants := range []int{1, 2 * places} {
 		synctest.Test(t, func(t *testing.T) {
 			store, recs := &heldStore{goOn: make(chan struct{})}, &recs{all: map[string]*records.Execution{}}
-			all, err := replay.New(replay.Options{Store: store, Executions: recs})
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := musttest.Get(replay.New(replay.Options{Store: store, Executions: recs}))(t)
 			r := all.Replayer(nil)
 			for i := range 8 * places {
 				s := records.Started{ExecutionID: fmt.Sprint(i), Tenant: fmt.Sprint(i % tenants)}

@@ -12,19 +12,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"openskill/host/store/pgtest"
+	"openskill/internal/musttest"
 )
 
 func answers(t *testing.T, url string) string {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := musttest.Get(pgx.Connect(t.Context(), url))(t)
 	defer c.Close(t.Context())
 	var folder string
-	if err := c.QueryRow(t.Context(), "SELECT current_setting('data_directory')").Scan(&folder); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, c.QueryRow(t.Context(), "SELECT current_setting('data_directory')").Scan(&folder))
 	return folder
 }
 
@@ -42,15 +38,11 @@ func TestStoppedAndStarted(t *testing.T) {
 	s := pgtest.New(t, "max_connections = 7")
 	url := s.Database(t)
 	folder := answers(t, url)
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Stop())
 	if c, err := pgx.Connect(t.Context(), url); err == nil {
 		t.Errorf("a server that was stopped answers: %v", c.Close(t.Context()))
 	}
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Start())
 	if again := answers(t, url); again != folder {
 		t.Errorf("another server answers: %s, not %s", again, folder)
 	}
@@ -60,9 +52,7 @@ func TestStoppedAndStarted(t *testing.T) {
 func TestEndsWithItsProcess(t *testing.T) {
 	if os.Getenv("PGTEST_CHILD") != "" {
 		folder := answers(t, pgtest.Start(t))
-		if _, err := os.Stdout.WriteString("folder " + folder + "\n"); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(os.Stdout.WriteString("folder " + folder + "\n"))(t)
 		select {} // until it is killed
 	}
 	pgtest.Start(t) // skips where there is none
@@ -70,22 +60,15 @@ func TestEndsWithItsProcess(t *testing.T) {
 	defer cancel()
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestEndsWithItsProcess$")
 	child.Env = append(os.Environ(), "PGTEST_CHILD=1")
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := musttest.Get(child.StdoutPipe())(t)
+	musttest.Do(t, child.Start())
 	b := make([]byte, 4096)
 	n, err := out.Read(b)
 	folder, ok := strings.CutPrefix(strings.TrimSpace(string(b[:n])), "folder ")
 	if err != nil || !ok {
 		t.Fatalf("the child said %q, %v", b[:n], err)
 	}
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, child.Process.Kill())
 	_ = child.Wait()
 	for {
 		if _, err := os.Stat(folder); os.IsNotExist(err) {
@@ -109,10 +92,7 @@ func TestKept(t *testing.T) {
 	if err != nil || len(control) != 1 {
 		t.Fatalf("kept: %v, %v", control, err)
 	}
-	before, err := os.Stat(control[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := musttest.Get(os.Stat(control[0]))(t)
 	answers(t, pgtest.New(t).Database(t))
 	after, err := os.Stat(control[0])
 	if err != nil || !os.SameFile(before, after) {
@@ -123,9 +103,7 @@ func TestKept(t *testing.T) {
 		func() error { return os.Remove(control[0]) },
 		func() error { return os.Remove(filepath.Join(filepath.Dir(control[0]), "..", "..", "password")) },
 	} {
-		if err := damage(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, damage())
 		answers(t, pgtest.New(t).Database(t))
 		if info, err := os.Stat(control[0]); err != nil || info.Size() != before.Size() {
 			t.Errorf("what is damaged was not made again: %v", err)

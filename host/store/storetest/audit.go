@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -93,9 +94,7 @@ func endOf(s *records.Started, f *records.Finished) *records.Entry {
 // write appends and must.
 func write(t *testing.T, s records.Store, entries ...*records.Entry) {
 	t.Helper()
-	if err := put(t.Context(), s, entries...); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, put(t.Context(), s, entries...))
 }
 
 // put appends, and again what was left out since another one had its chain.
@@ -127,10 +126,7 @@ func ran(t *testing.T, s records.Store, b *records.Started, status records.Statu
 // chain reads a tenant's records and holds that each is linked to the one before.
 func chain(t *testing.T, s records.Store, tenant string) []records.Record {
 	t.Helper()
-	heads, err := s.Tenants(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	heads := musttest.Get(s.Tenants(t.Context()))(t)
 	at := slices.IndexFunc(heads, func(h records.Head) bool { return h.Tenant == tenant })
 	if at < 0 {
 		return nil
@@ -138,10 +134,7 @@ func chain(t *testing.T, s records.Store, tenant string) []records.Record {
 	h := heads[at]
 	var all []records.Record
 	for from := h.First; ; from = all[len(all)-1].Seq + 1 {
-		page, err := s.Records(t.Context(), tenant, from, 7)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := musttest.Get(s.Records(t.Context(), tenant, from, 7))(t)
 		if all = append(all, page...); len(page) < 7 {
 			break
 		}
@@ -165,13 +158,8 @@ func chain(t *testing.T, s records.Store, tenant string) []records.Record {
 func same(t *testing.T, got, want *records.Execution) {
 	t.Helper()
 	tree := func(e *records.Execution) (v any) {
-		b, err := json.Marshal(e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(b, &v); err != nil {
-			t.Fatal(err)
-		}
+		b := musttest.Get(json.Marshal(e))(t)
+		musttest.Do(t, json.Unmarshal(b, &v))
 		return v
 	}
 	if g, w := tree(got), tree(want); !reflect.DeepEqual(g, w) {
@@ -181,11 +169,7 @@ func same(t *testing.T, got, want *records.Execution) {
 
 func one(t *testing.T, s records.Store, tenant, id string) *records.Execution {
 	t.Helper()
-	e, err := s.Execution(t.Context(), tenant, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return musttest.Get(s.Execution(t.Context(), tenant, id))(t)
 }
 
 func lifeOfExecution(t *testing.T, open func() records.Store) {
@@ -386,9 +370,7 @@ func orphans(t *testing.T, open func() records.Store) {
 	s := open()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
 	var all []*records.Started
 	for i, instance := range []string{"alive", "silent", "gone", "unknown"} {

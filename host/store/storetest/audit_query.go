@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -110,9 +111,7 @@ func walk(t *testing.T, s records.Store, q records.Query, most int) (ids []strin
 	t.Helper()
 	for range most + 2 {
 		page, next, err := s.Executions(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		if len(page) > q.Limit || next != "" && len(page) < q.Limit {
 			t.Fatalf("%+v: a page of %d, then %q", q, len(page), next)
 		}
@@ -149,9 +148,7 @@ func pagesMeanwhile(t *testing.T, open func() records.Store) {
 	var got []string
 	for {
 		page, next, err := s.Executions(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		for _, e := range page {
 			got = append(got, e.ExecutionID)
 		}

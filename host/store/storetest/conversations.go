@@ -17,6 +17,7 @@ import (
 
 	"openskill/host/agent/conversations"
 	"openskill/host/agent/llm"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -63,9 +64,7 @@ func aConversation(n int) *conversations.Conversation {
 func begin(t *testing.T, s conversations.Store, all ...*conversations.Conversation) {
 	t.Helper()
 	for _, c := range all {
-		if err := s.Create(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, s.Create(t.Context(), c))
 	}
 }
 
@@ -78,18 +77,13 @@ func said(texts ...string) (all []llm.Message) {
 
 func say(t *testing.T, s conversations.Store, c *conversations.Conversation, keep int, texts ...string) {
 	t.Helper()
-	if err := s.Append(t.Context(), c, said(texts...), keep); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Append(t.Context(), c, said(texts...), keep))
 }
 
 // holds says that a store has c as it is.
 func holds(t *testing.T, s conversations.Store, c *conversations.Conversation) {
 	t.Helper()
-	got, err := s.Get(t.Context(), c.Owner, c.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := musttest.Get(s.Get(t.Context(), c.Owner, c.ID))(t)
 	if diff := cmp.Diff(c, got, cmp.Comparer(bytes.Equal)); diff != "" {
 		t.Error(diff)
 	}
@@ -98,10 +92,7 @@ func holds(t *testing.T, s conversations.Store, c *conversations.Conversation) {
 // texts are the last messages with their numbers.
 func texts(t *testing.T, s conversations.Store, c *conversations.Conversation, most int) string {
 	t.Helper()
-	list, err := s.Messages(t.Context(), c.Owner, c.ID, most)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := musttest.Get(s.Messages(t.Context(), c.Owner, c.ID, most))(t)
 	var all []string
 	for _, m := range list {
 		all = append(all, fmt.Sprintf("%d:%s", m.Seq, m.Body.Text))
@@ -132,17 +123,13 @@ func conversationsRoundTrip(t *testing.T, s, another conversations.Store) {
 	}
 	began := c.UpdatedAt.Add(time.Second)
 	c.UpdatedAt, c.Iterations, c.Tokens, c.Pending = began, 4, 1000, nil
-	if err := s.Append(t.Context(), c, first, 100); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Append(t.Context(), c, first, 100))
 	if c.Revision != 2 || c.Messages != 4 {
 		t.Errorf("after the first round: %+v", c)
 	}
 	holds(t, another, c)
 	c.UpdatedAt, c.Pending = began.Add(time.Second), []byte("null")
-	if err := another.Append(t.Context(), c, []llm.Message{{Role: llm.Assistant, Text: "3"}}, 100); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, another.Append(t.Context(), c, []llm.Message{{Role: llm.Assistant, Text: "3"}}, 100))
 	holds(t, s, c)
 	want := make([]conversations.Message, 0, 5)
 	for i, m := range first {
@@ -171,9 +158,7 @@ func conversationsRoundTrip(t *testing.T, s, another conversations.Store) {
 		t.Error("an id was taken twice")
 	}
 	holds(t, s, c)
-	if err := s.Delete(t.Context(), c.Owner, c.ID); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Delete(t.Context(), c.Owner, c.ID))
 	nothingOf(t, another, c)
 	begin(t, s, aConversation(1)) // and nothing of the one before is in it
 	if got := texts(t, s, c, 10); got != "" {
@@ -422,9 +407,7 @@ func conversationsHostile(t *testing.T, s, another conversations.Store) {
 	c := aConversation(50)
 	c.Title = "a\x00b\xff" + strings.Repeat("é", 200)
 	begin(t, s, c)
-	if err := s.Append(t.Context(), c, append(said("a\xff\xfeb"), said("after")...), 10); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Append(t.Context(), c, append(said("a\xff\xfeb"), said("after")...), 10))
 	got, err := another.Messages(t.Context(), acme, c.ID, 10)
 	if err != nil || len(got) != 2 || !strings.HasPrefix(got[0].Body.Text, "a") || !strings.HasSuffix(got[0].Body.Text, "b") || got[1].Body.Text != "after" {
 		t.Errorf("%+v, %v", got, err)

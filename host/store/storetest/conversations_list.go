@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/agent/conversations"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -71,10 +72,7 @@ func conversationsPages(t *testing.T, s, another conversations.Store) {
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
-	whole, err := s.Get(t.Context(), acme, list[0].ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := musttest.Get(s.Get(t.Context(), acme, list[0].ID))(t)
 	whole.Pending = nil
 	if diff := cmp.Diff(whole, list[0]); diff != "" {
 		t.Error(diff)
@@ -110,11 +108,9 @@ func conversationsPagesMeanwhile(t *testing.T, s, another conversations.Store) {
 	seen := map[string]int{}
 	for _, c := range pagesOf(t, s, acme, 4, func() {
 		page++
-		change(number - 4*page + 1) // it was in this page
-		change(page)                // it will not be in any: it came to the front
-		if err := another.Delete(t.Context(), acme, all[number-4*page].ID); err != nil {
-			t.Fatal(err)
-		} // the one that the cursor was made of
+		change(number - 4*page + 1)                                              // it was in this page
+		change(page)                                                             // it will not be in any: it came to the front
+		musttest.Do(t, another.Delete(t.Context(), acme, all[number-4*page].ID)) // the one that the cursor was made of
 		fresh := aConversation(number + page)
 		fresh.UpdatedAt = late
 		begin(t, another, fresh)

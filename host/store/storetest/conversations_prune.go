@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/agent/conversations"
+	"openskill/internal/musttest"
 )
 
 // What Conversations asks of conversations that go.
@@ -144,9 +145,7 @@ func conversationsPruneMeanwhile(t *testing.T, s, another conversations.Store) {
 		}
 	})
 	both.Wait()
-	if _, err := another.Prune(t.Context(), later, number); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(another.Prune(t.Context(), later, number))(t)
 	for n, c := range all {
 		_, err := s.Get(t.Context(), acme, c.ID)
 		if there := err == nil; there != went[n] {

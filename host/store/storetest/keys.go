@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/identity"
+	"openskill/internal/musttest"
 )
 
 // Keys holds a store of API keys to its contract. open gives a new, empty one for each
@@ -49,19 +50,13 @@ func aKey(id string) *identity.Key {
 func create(t *testing.T, s identity.KeyStore, keys ...*identity.Key) {
 	t.Helper()
 	for _, k := range keys {
-		if err := s.Create(t.Context(), k); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, s.Create(t.Context(), k))
 	}
 }
 
 func get(t *testing.T, s identity.KeyStore, id string) *identity.Key {
 	t.Helper()
-	k, err := s.Key(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
+	return musttest.Get(s.Key(t.Context(), id))(t)
 }
 
 func keysRoundTrip(t *testing.T, s, another identity.KeyStore) {
@@ -152,9 +147,7 @@ func keysRotate(t *testing.T, s, _ identity.KeyStore) {
 	if done, err := s.Rotate(t.Context(), expired.ID, next, now, now); done || err != nil {
 		t.Errorf("an expired key: %v, %v", done, err)
 	}
-	if err := s.Revoke(t.Context(), k.ID, now); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Revoke(t.Context(), k.ID, now))
 	if done, err := s.Rotate(t.Context(), k.ID, [32]byte{8}, now, now); done || err != nil {
 		t.Errorf("a revoked key: %v, %v", done, err)
 	}
@@ -171,9 +164,7 @@ func keysRevoke(t *testing.T, s, another identity.KeyStore) {
 	k := aKey("a")
 	create(t, s, k)
 	for i := range 3 {
-		if err := s.Revoke(t.Context(), k.ID, day.Add(time.Duration(i+1)*time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, s.Revoke(t.Context(), k.ID, day.Add(time.Duration(i+1)*time.Hour)))
 		if got := get(t, another, k.ID); !got.RevokedAt.Equal(day.Add(time.Hour)) {
 			t.Errorf("revoked at %v", got.RevokedAt)
 		}
@@ -199,21 +190,15 @@ func keysChanges(t *testing.T, s, another identity.KeyStore) {
 	at = changes(at, 10, b.ID, a.ID)
 	at = changes(at, 10)
 	create(t, s, c)
-	if err := s.Revoke(t.Context(), a.ID, day); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Revoke(t.Context(), a.ID, day))
 	changes(at, 1, a.ID)
 	at = changes(at, 10, a.ID, c.ID)
 	if err := s.Revoke(t.Context(), a.ID, day); err != nil { // nothing changes
 		t.Fatal(err)
 	}
-	if err := s.Touch(t.Context(), map[string]time.Time{b.ID: day}); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Touch(t.Context(), map[string]time.Time{b.ID: day}))
 	at = changes(at, 10)
-	if _, err := s.Rotate(t.Context(), b.ID, [32]byte{1}, day, day); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.Rotate(t.Context(), b.ID, [32]byte{1}, day, day))(t)
 	at = changes(at, 10, b.ID)
 	changes(at+1000, 10)
 	changes(1<<63, 10)
@@ -244,9 +229,7 @@ func keysManyChanges(t *testing.T, s, another identity.KeyStore) {
 	var at uint64
 	for over := false; ; {
 		ids, now, err := another.Changes(t.Context(), at, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		for _, id := range ids {
 			seen[id] = true
 		}
@@ -278,9 +261,7 @@ func keysTouch(t *testing.T, s, another identity.KeyStore) {
 		{map[string]time.Time{a.ID: day.Add(-time.Hour), b.ID: day}, day},
 		{map[string]time.Time{a.ID: day.Add(time.Hour)}, day.Add(time.Hour)},
 	} {
-		if err := s.Touch(t.Context(), step.used); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, s.Touch(t.Context(), step.used))
 		if got := get(t, another, a.ID).LastUsedAt; !got.Equal(step.want) {
 			t.Errorf("last used %v, want %v", got, step.want)
 		}
@@ -292,9 +273,7 @@ func keysTouch(t *testing.T, s, another identity.KeyStore) {
 		create(t, s, k)
 		used[k.ID] = day.Add(time.Duration(i) * time.Second)
 	}
-	if err := s.Touch(t.Context(), used); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Touch(t.Context(), used))
 	for id, want := range used {
 		if got := get(t, another, id).LastUsedAt; !got.Equal(want) {
 			t.Errorf("%s was last used %v, want %v", id, got, want)

@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"openskill/host/dispatch/quota"
+	"openskill/internal/musttest"
 )
 
 // Quotas holds a store of quotas to its contract. open gives a new, empty one for each
@@ -38,13 +39,8 @@ func Quotas(t *testing.T, open func(t *testing.T) (store, another quota.Store)) 
 // rows reads rows without changing them.
 func rows(t *testing.T, s quota.Store, keys ...string) (got []quota.Row) {
 	t.Helper()
-	read, err := s.Read(t.Context(), keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Exchange(t.Context(), keys, func(r []quota.Row) { got = slices.Clone(r) }); err != nil {
-		t.Fatal(err)
-	}
+	read := musttest.Get(s.Read(t.Context(), keys))(t)
+	musttest.Do(t, s.Exchange(t.Context(), keys, func(r []quota.Row) { got = slices.Clone(r) }))
 	if diff := gocmp.Diff(got, read); diff != "" {
 		t.Errorf("Read: %s", diff)
 	}
@@ -60,10 +56,7 @@ func quotasRoundTrip(t *testing.T, s, another quota.Store) {
 		{Key: "a", Until: math.MaxInt64, Calls: math.MaxInt64, Fuel: math.MaxInt64, Ends: day},
 		{Key: "b", Until: -1, Calls: 1, Fuel: 2, Ends: day.Add(time.Hour)},
 	}
-	err := s.Exchange(t.Context(), []string{"a", "b"}, func(r []quota.Row) { copy(r, want) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Exchange(t.Context(), []string{"a", "b"}, func(r []quota.Row) { copy(r, want) }))
 	if diff := gocmp.Diff(want, rows(t, another, "a", "b")); diff != "" {
 		t.Error(diff)
 	}

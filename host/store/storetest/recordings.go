@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/records/replay"
+	"openskill/internal/musttest"
 )
 
 // Recordings holds a store of recordings to its contract. open gives a new, empty one for
@@ -44,19 +45,14 @@ func aRecording(n int) *replay.Row {
 func keep(t *testing.T, s replay.Store, rows ...*replay.Row) {
 	t.Helper()
 	for _, r := range rows {
-		if err := s.Keep(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, s.Keep(t.Context(), r))
 	}
 }
 
 // kept holds that a store gives want, or nothing where that is nil.
 func kept(t *testing.T, s replay.Store, tenant, id string, want *replay.Row) {
 	t.Helper()
-	got, err := s.Get(t.Context(), tenant, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := musttest.Get(s.Get(t.Context(), tenant, id))(t)
 	if diff := cmp.Diff(want, got, cmp.Comparer(bytes.Equal)); diff != "" {
 		t.Errorf("%s of %s: %s", id, tenant, diff)
 	}

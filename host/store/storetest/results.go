@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/records"
+	"openskill/internal/musttest"
 )
 
 // Results holds a store of results to its contract. open gives a new, empty one for each
@@ -43,9 +44,7 @@ func runID(n int) string { return fmt.Sprintf("00000000-0000-7000-8000-%012x", n
 
 func keepItems(t *testing.T, s records.Results, tenant string, n int, until time.Time, most records.Room, items ...records.Item) {
 	t.Helper()
-	if err := s.Put(t.Context(), &records.Kept{Tenant: tenant, ExecutionID: runID(n), Items: items, At: day, Until: until}, most); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Put(t.Context(), &records.Kept{Tenant: tenant, ExecutionID: runID(n), Items: items, At: day, Until: until}, most))
 }
 
 // keptOf lists which of the first n executions have an item x at a time.
@@ -201,10 +200,7 @@ func resultsEmpty(t *testing.T, s, another records.Results) {
 		}
 		total := 0
 		for n := range 5 {
-			sizes, err := s.Sizes(t.Context(), "acme", runID(n), day)
-			if err != nil {
-				t.Fatal(err)
-			}
+			sizes := musttest.Get(s.Sizes(t.Context(), "acme", runID(n), day))(t)
 			total += len(sizes)
 		}
 		if want := []int{15, 20, 20, 20, 300}[i]; total != want {
@@ -265,23 +261,16 @@ func resultsManyAtOnce(t *testing.T, s, another records.Results) {
 func resultsAsked(t *testing.T, s, another records.Results) {
 	t.Helper()
 	for _, n := range []int{1, 3, 3, 200} {
-		if err := s.Ask(t.Context(), runID(n), day); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, s.Ask(t.Context(), runID(n), day))
 	}
-	if err := s.Ask(t.Context(), runID(5), day.Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, s.Ask(t.Context(), runID(5), day.Add(time.Hour)))
 	ask := func(want string, ids ...int) {
 		t.Helper()
 		var list []string
 		for _, n := range ids {
 			list = append(list, runID(n))
 		}
-		asked, err := another.Asked(t.Context(), list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		asked := musttest.Get(another.Asked(t.Context(), list))(t)
 		var got []string
 		for _, n := range ids {
 			for _, id := range asked {
@@ -302,9 +291,7 @@ func resultsAsked(t *testing.T, s, another records.Results) {
 		many[i] = i
 	}
 	ask("1 3 5 200", many...)
-	if _, err := s.Sweep(t.Context(), day.Add(24*time.Hour), 100); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.Sweep(t.Context(), day.Add(24*time.Hour), 100))(t)
 	ask("5", 1, 2, 3, 4, 5)
 }
 

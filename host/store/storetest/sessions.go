@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/agent/conversations"
+	"openskill/internal/musttest"
 )
 
 // Sessions holds a store of sessions to its contract. open gives a new, empty one for each
@@ -44,9 +45,7 @@ func aSession(n int) *conversations.Session {
 func start(t *testing.T, s conversations.Sessions, all ...*conversations.Session) {
 	t.Helper()
 	for _, one := range all {
-		if err := s.Begin(t.Context(), one); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, s.Begin(t.Context(), one))
 	}
 }
 
@@ -78,9 +77,7 @@ func sessionsRoundTrip(t *testing.T, s, another conversations.Sessions) {
 		ends := aSession(i)
 		ends.PrincipalType = []string{"human", "agent", "operator", "anonymous"}[i]
 		ends.Status, ends.Iterations, ends.Tokens, ends.DurationMS = status, 3, 8192, 60_000
-		if err := another.End(t.Context(), ends); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, another.End(t.Context(), ends))
 		finds(t, s, acme, ends.ID, ends)
 	}
 	if err := another.Begin(t.Context(), aSession(1)); err == nil {

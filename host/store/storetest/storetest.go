@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
+	"openskill/internal/musttest"
 )
 
 // Each runs test for each kind of database. Each call of fresh makes a new, empty one,
@@ -68,10 +69,7 @@ func migrated(url string) error {
 // Open opens a database until the test ends.
 func Open(t testing.TB, url string) *store.DB {
 	t.Helper()
-	d, err := store.Open(t.Context(), store.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := musttest.Get(store.Open(t.Context(), store.Options{URL: url}))(t)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -83,14 +81,9 @@ func Open(t testing.TB, url string) *store.DB {
 // SQLite opens a new, empty database in a file until the test ends.
 func SQLite(t testing.TB) *store.DB {
 	t.Helper()
-	tables, err := empty()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := musttest.Get(empty())(t)
 	file := filepath.Join(t.TempDir(), store.File)
-	if err := os.WriteFile(file, tables, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(file, tables, 0o600))
 	return Open(t, "sqlite:"+file)
 }
 

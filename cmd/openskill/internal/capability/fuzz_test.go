@@ -9,6 +9,7 @@ import (
 	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/manifest"
 	"openskill/host/pysource"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -21,10 +22,7 @@ func (f forged) Ask(context.Context, string, []byte, pysource.Question) (*pysour
 }
 
 func TestRefusesForgedAnswers(t *testing.T) {
-	declared, err := capability.ParseDeclared([]byte(`{"parameters": [{"name": "x", "description": "said"}], "returns": {"description": "said"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	declared := musttest.Get(capability.ParseDeclared([]byte(`{"parameters": [{"name": "x", "description": "said"}], "returns": {"description": "said"}}`)))(t)
 	for _, answer := range []string{
 		`{}`, `{"function":null}`, `{"function":{"name":"f"}}`, `{"function":{"input_schema":{"properties":{}},"output_schema":{"properties":{}}}}`,
 		`{"function":{"name":"f","input_schema":{"properties":{}},"output_schema":[]}}`,
@@ -55,10 +53,7 @@ func FuzzAnswer(f *testing.F) {
 	} {
 		f.Add([]byte(seed), `{"x": 1, "c": "c"}`)
 	}
-	declared, err := capability.ParseDeclared([]byte(`{"parameters": [{"name": "x", "type": "string", "description": "said", "default": 1}], "returns": {"description": "said"}}`))
-	if err != nil {
-		f.Fatal(err)
-	}
+	declared := musttest.Get(capability.ParseDeclared([]byte(`{"parameters": [{"name": "x", "type": "string", "description": "said", "default": 1}], "returns": {"description": "said"}}`)))(f)
 	f.Fuzz(func(t *testing.T, answer []byte, object string) {
 		fn, problems, err := capability.Extract(t.Context(), forged(answer), "test", nil, "f")
 		switch {

@@ -13,6 +13,7 @@ import (
 
 	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/plugins/python/runtimes"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
@@ -29,9 +30,7 @@ func written(t *testing.T, mk *capability.Maker, s *capability.Source) *manifest
 		t.Fatal(err, problems)
 	}
 	dir := t.TempDir()
-	if _, err := made.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(made.Write(dir))(t)
 	return loaded(t, dir, made.ID)
 }
 
@@ -40,17 +39,11 @@ func loaded(t *testing.T, dir string, id skill.ID) *manifest.Skill {
 	r, err := manifest.Open(manifest.Options{
 		Roots: []manifest.Root{{Path: dir, Trust: skill.Trusted}}, Defaults: limits, Caps: limits, Packages: runtimes.CheckRequires,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if p := r.Problems(); len(p) > 0 {
 		t.Fatal(p)
 	}
-	s, err := r.Get(id, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return musttest.Get(r.Get(id, ""))(t)
 }
 
 // call runs a skill as the door does: its input and its data are held to the schemas.
@@ -65,9 +58,7 @@ func call(t *testing.T, s *manifest.Skill, input string) (data string, said *ski
 		SkillID: s.Descriptor.ID, TraceID: "t", ExecutionID: "e", Tenant: "test", Folder: s.Folder, Entry: s.Primary.Entry,
 		Digest: s.Descriptor.Digest, Stdin: []byte(`{"input":` + input + `,"skill_id":"x","trace_id":"t"}`), Limits: limits,
 	}, s.Descriptor.Requires...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	var r struct {
 		Success bool               `json:"success"`
 		Data    json.RawMessage    `json:"data"`
@@ -232,29 +223,20 @@ func TestHostileRegistry(t *testing.T) {
 	mk := maker(t)
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "registry")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(folder, 0o700))
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	write("good.py", "def f(a: int): return a\ndef _p(): pass\ndef g(cb: print): pass\n")
 	write("../outside.py", "def f(): return 'SECRET'")
 	write("large.py", strings.Repeat("#", 1<<20+1))
 	write("broken.py", "def f(")
 	for link, to := range map[string]string{"link.py": "../outside.py", "inner.py": "good.py"} {
-		if err := os.Symlink(to, filepath.Join(folder, link)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Symlink(to, filepath.Join(folder, link)))
 	}
 	entry := func(name, path, function string) string {
-		b, err := json.Marshal(map[string]string{"id": "cap_" + name, "name": name, "code_path": path, "entry_function": function})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := musttest.Get(json.Marshal(map[string]string{"id": "cap_" + name, "name": name, "code_path": path, "entry_function": function}))(t)
 		return string(b)
 	}
 	for name, c := range map[string]struct{ entry, want string }{
@@ -284,15 +266,11 @@ func TestHostileRegistry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			write("r.json", `{"capabilities": [`+entry("good", "good.py", "f")+","+c.entry+"]}")
 			sources, problems, err := mk.Import(t.Context(), filepath.Join(folder, "r.json"), "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			var made int
 			for _, s := range sources {
 				m, more, err := mk.Make(t.Context(), s)
-				if err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, err)
 				if m != nil {
 					made++
 				}
@@ -330,9 +308,7 @@ func TestHostileRegistry(t *testing.T) {
 func TestFormsOfRegistries(t *testing.T) {
 	mk := maker(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.py"), []byte("def f(a, b=1, **more): return a"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "a.py"), []byte("def f(a, b=1, **more): return a"), 0o600))
 	for name, c := range map[string]struct{ text, want string }{
 		"list":         {`[{"id": "x", "code_path": "a.py", "entry_function": "f"}]`, `{"type":"object","properties":{"a":{},"b":{"type":"number","default":1}},"required":["a"],"additionalProperties":true}`},
 		"by id":        {`{"x": {"code_path": "./a.py", "entry_function": "f"}}`, `{"type":"object","properties":{"a":{},"b":{"type":"number","default":1}},"required":["a"],"additionalProperties":true}`},
@@ -344,9 +320,7 @@ func TestFormsOfRegistries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(dir, "r.json")
-			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(file, []byte(c.text), 0o600))
 			sources, problems, err := mk.Import(t.Context(), file, "")
 			if err != nil || len(problems) > 0 || len(sources) != 1 {
 				t.Fatal(sources, problems, err)
@@ -373,9 +347,7 @@ func TestWrite(t *testing.T) {
 			t.Fatal(err, problems)
 		}
 		for range 2 {
-			if _, err := made.Write(dir); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(made.Write(dir))(t)
 		}
 		s := loaded(t, dir, "f")
 		versions[s.Descriptor.Version] = true
@@ -390,13 +362,9 @@ func TestWrite(t *testing.T) {
 	if err != nil || len(entries) != 1 {
 		t.Errorf("%v, %v: something half made is left", entries, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "f", "skill.yaml"), []byte("id: f"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "f", "skill.yaml"), []byte("id: f"), 0o600))
 	made, _, err := mk.Make(t.Context(), &capability.Source{File: "f.py", Code: []byte("def f(): return 3")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if _, err := made.Write(dir); skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("%v; want CONFLICT", err)
 	}

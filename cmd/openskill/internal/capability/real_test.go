@@ -13,6 +13,7 @@ import (
 	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/manifest"
 	"openskill/host/pysource"
+	"openskill/internal/musttest"
 )
 
 // Classes and parsers that refer to each other many times over end, and soon.
@@ -144,8 +145,6 @@ func TestRealCode(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	t.Logf("%d files, %d refused; %d public functions, %d are tools; %d parsers, %d not followed to the end", files, refused, functions, made, parsers, partial)
 }

@@ -17,6 +17,7 @@ import (
 
 	"openskill/cmd/openskill/internal/capability"
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/internal/ordered"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
@@ -53,9 +54,7 @@ func TestFunctions(t *testing.T) {
 					text = string(source)
 				}
 				f, problems, err := capability.Extract(t.Context(), a, "test", []byte(text), function)
-				if err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, err)
 				return shown(t, f, problems)
 			})
 		})
@@ -69,10 +68,7 @@ func TestFunctions(t *testing.T) {
 // gives.
 func table(t *testing.T, file string, run func(name string, source []byte, args string) string) {
 	t.Helper()
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := musttest.Get(txtar.ParseFile(file))(t)
 	parts := map[string][]byte{}
 	for _, f := range archive.Files {
 		parts[f.Name] = f.Data
@@ -94,9 +90,7 @@ func table(t *testing.T, file string, run func(name string, source []byte, args 
 		}
 	}
 	if *update {
-		if err := os.WriteFile(file, txtar.Format(out), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(file, txtar.Format(out), 0o600))
 	}
 }
 
@@ -131,15 +125,9 @@ func schemaLines(t *testing.T, b *strings.Builder, input json.RawMessage) {
 	if _, errs := manifest.CompileSchema(input); len(errs) > 0 {
 		t.Errorf("the schema is not accepted: %v\n%s", errs[0], input)
 	}
-	s, err := ordered.DecodeObject(input)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(ordered.DecodeObject(input))(t)
 	line := func(name string, v any) {
-		text, err := ordered.Encode(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := musttest.Get(ordered.Encode(v))(t)
 		fmt.Fprintf(b, "%s %s\n", name, text)
 	}
 	for _, m := range s.Object("properties").Members {
@@ -177,15 +165,11 @@ namespace = {"__name__": "__main__", "Own": argparse._StoreAction}
 exec(` + strconv.QuoteToASCII(string(source)) + `, namespace)
 namespace.get("parser", namespace.get("p")).parse_args()
 `
-	if err := os.WriteFile(filepath.Join(folder, "main.py"), []byte(code), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(folder, "main.py"), []byte(code), 0o600))
 	reply, err := runnertest.Do(t.Context(), cpython(t), &skill.Call{
 		SkillID: "x", TraceID: "t", ExecutionID: "e", Tenant: "test", Folder: folder, Entry: "main.py", Args: words, Limits: limits,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if reply.ExitCode != 0 || reply.Code != "" {
 		lines := strings.Split(strings.TrimSpace(string(reply.Stderr)), "\n")
 		return "refused: " + lines[len(lines)-1]

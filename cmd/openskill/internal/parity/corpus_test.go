@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"openskill/cmd/openskill/internal/parity"
+	"openskill/internal/musttest"
 )
 
 // corpus is a folder of skills from public repositories, with cases and how these
@@ -80,14 +81,9 @@ func TestCorpus(t *testing.T) {
 	if dir == "" {
 		t.Skip("OPENSKILL_TEST_CORPUS names no folder of public skills")
 	}
-	b, err := os.ReadFile(filepath.Join(dir, cmp.Or(os.Getenv("OPENSKILL_TEST_CORPUS_MANIFEST"), "manifest.json")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(os.ReadFile(filepath.Join(dir, cmp.Or(os.Getenv("OPENSKILL_TEST_CORPUS_MANIFEST"), "manifest.json"))))(t)
 	var c corpus
-	if err := json.Unmarshal(b, &c); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, json.Unmarshal(b, &c))
 	s := sandbox(t)
 	began := time.Now()
 	results := make([][]corpusResult, len(c.Entries))
@@ -173,13 +169,8 @@ func table(t *testing.T, dir string, c *corpus, results [][]corpusResult) {
 	percent := 100 * float64(good) / float64(max(scripts, 1))
 	fmt.Fprintf(&out, "scripts: %d of %d are the same in all their cases (%.1f %%); %d do not end natively\n", good, scripts, percent, none)
 	t.Log("\n" + out.String())
-	b, err := json.MarshalIndent(flat, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "results.json"), b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(json.MarshalIndent(flat, "", " "))(t)
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "results.json"), b, 0o600))
 	if percent < 95 {
 		t.Errorf("%.1f %% are the same; the goal is 95 %%", percent)
 	}

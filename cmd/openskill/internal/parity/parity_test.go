@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/cmd/openskill/internal/parity"
+	"openskill/internal/musttest"
 	"openskill/plugins/javascript"
 	"openskill/plugins/python/pythontest"
 	"openskill/plugins/runnertest"
@@ -80,11 +81,7 @@ func native(t testing.TB) *parity.Native {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no python3 to compare with")
 	}
-	n, err := parity.NewNative(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return musttest.Get(parity.NewNative(t.Context(), ""))(t)
 }
 
 func TestParse(t *testing.T) {
@@ -225,12 +222,8 @@ func write(t testing.TB, files map[string]string) string {
 	dir := filepath.Join(t.TempDir(), "unit")
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return dir
 }
@@ -257,9 +250,7 @@ func TestRun(t *testing.T) {
 		{Script: "scripts/spawn.py"},
 		{Script: "scripts/missing.py"},
 	}, n, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	want := []struct {
 		verdict parity.Verdict
 		exit    int

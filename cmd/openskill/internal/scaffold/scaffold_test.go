@@ -11,6 +11,7 @@ import (
 
 	"openskill/cmd/openskill/internal/cases"
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 )
 
 // TestWrite has each language's folder made: whole, without a problem, and with nothing
@@ -18,10 +19,7 @@ import (
 func TestWrite(t *testing.T) {
 	for _, name := range Languages() {
 		dir := filepath.Join(t.TempDir(), "skills", "1st-one")
-		files, err := Write(dir, "1st-one", name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := musttest.Get(Write(dir, "1st-one", name))(t)
 		if !slices.Contains(files, "skill.yaml") || !slices.Contains(files, "README.md") || len(files) < 4 {
 			t.Errorf("%s: %v", name, files)
 		}

@@ -10,18 +10,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 func write(t *testing.T, folder string, files ...string) {
 	t.Helper()
 	for _, name := range files {
 		path := filepath.Join(folder, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		musttest.Do(t, os.WriteFile(path, []byte("x"), 0o600))
 	}
 }
 
@@ -34,18 +32,13 @@ func TestLook(t *testing.T) {
 	if err := os.Symlink("main.go", filepath.Join(dir, "link.go")); err != nil {
 		t.Log(err) // where there are no links there is none to leave out
 	}
-	before, err := Look(dir, "main.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := musttest.Get(Look(dir, "main.wasm"))(t)
 	if diff := cmp.Diff([]string{"main.go", "other.wasm", "skill.yaml", "sub/deep/a.go"}, before.Changed(nil)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	write(t, dir, "main.wasm", "new.go")
 	old := time.Now().Add(-time.Hour)
-	if err := errors.Join(os.Chtimes(filepath.Join(dir, "main.go"), old, old), os.Remove(filepath.Join(dir, "sub", "deep", "a.go")), os.Truncate(filepath.Join(dir, "skill.yaml"), 0)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(os.Chtimes(filepath.Join(dir, "main.go"), old, old), os.Remove(filepath.Join(dir, "sub", "deep", "a.go")), os.Truncate(filepath.Join(dir, "skill.yaml"), 0)))
 	after, err := Look(dir, "main.wasm")
 	if diff := cmp.Diff([]string{"main.go", "new.go", "skill.yaml", "sub/deep/a.go"}, after.Changed(before)); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/agent/llm"
 	"openskill/host/agent/llm/llmtest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -38,10 +39,7 @@ func everyWay(t *testing.T, script llmtest.Script, try func(t *testing.T, p llm.
 				try(t, m, m)
 				return
 			}
-			p, err := open(llmtest.NewServer(m, &llmtest.ServerOptions{Key: "scripted"}).Start(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := musttest.Get(open(llmtest.NewServer(m, &llmtest.ServerOptions{Key: "scripted"}).Start(t)))(t)
 			try(t, p, m)
 		})
 	}

@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/agent/llm"
 	"openskill/host/agent/llm/llmtest"
+	"openskill/internal/musttest"
 )
 
 // forClients is the script that scripts/llm-clients/checks.py talks to.
@@ -44,10 +45,7 @@ func TestOfficialClients(t *testing.T) {
 	if !filepath.IsAbs(state) {
 		state = filepath.Join("../../../..", state)
 	}
-	python, err := filepath.Abs(filepath.Join(state, "llm-clients", "venv", "bin", "python"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	python := musttest.Get(filepath.Abs(filepath.Join(state, "llm-clients", "venv", "bin", "python")))(t)
 	if _, err := os.Stat(python); err != nil {
 		t.Skip("the SDKs of OpenAI and Anthropic for Python are not set up: run scripts/llm-clients.sh .openskill/llm-clients, which needs pip")
 	}

@@ -7,24 +7,16 @@ import (
 
 	"openskill/host/agent/llm"
 	"openskill/host/agent/llm/llmtest"
+	"openskill/internal/musttest"
 )
 
 // TestDemo: what the script that comes with openSkill says that one may try, it does.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	script, err := llmtest.Parse(llmtest.Demo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := llmtest.New(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := musttest.Get(llmtest.Parse(llmtest.Demo))(t)
+	m := musttest.Get(llmtest.New(script))(t)
 	shown := func(r *llm.Request) string {
-		reply, err := m.Chat(t.Context(), r, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		reply := musttest.Get(m.Chat(t.Context(), r, nil))(t)
 		out := reply.Text
 		for _, c := range reply.Calls {
 			out += fmt.Sprintf(" %s(%s)", c.Name, c.Arguments)

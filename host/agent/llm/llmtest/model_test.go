@@ -15,6 +15,7 @@ import (
 
 	"openskill/host/agent/llm"
 	"openskill/host/agent/llm/llmtest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -77,10 +78,7 @@ func TestRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reply, err := llmtest.Provider(llmtest.Script{Rules: c.rules}).Chat(t.Context(), c.ask, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			reply := musttest.Get(llmtest.Provider(llmtest.Script{Rules: c.rules}).Chat(t.Context(), c.ask, nil))(t)
 			got := reply.Text
 			for _, call := range reply.Calls {
 				got += fmt.Sprintf(" %s:%s(%s)", call.ID, call.Name, call.Arguments)
@@ -161,9 +159,7 @@ func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var at []time.Duration
-		if _, err := m.Chat(t.Context(), user("x"), func(string) { at = append(at, time.Since(began)) }); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(m.Chat(t.Context(), user("x"), func(string) { at = append(at, time.Since(began)) }))(t)
 		if diff := cmp.Diff([]time.Duration{time.Second, 1500 * time.Millisecond, 2 * time.Second}, at); diff != "" {
 			t.Errorf("parts came (-want +got):\n%s", diff)
 		}
@@ -240,9 +236,7 @@ func TestKept(t *testing.T) {
 	t.Parallel()
 	m := llmtest.Provider(llmtest.Script{Rules: said("")})
 	ask := func(text string) {
-		if _, err := m.Chat(t.Context(), user(text), nil); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(m.Chat(t.Context(), user(text), nil))(t)
 	}
 	for i := range 6000 {
 		ask(fmt.Sprint(i))
@@ -269,9 +263,7 @@ func TestKeptAsTheyWere(t *testing.T) {
 	t.Parallel()
 	m := llmtest.Provider(llmtest.Script{Rules: said("")})
 	r := user("before")
-	if _, err := m.Chat(t.Context(), r, nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(m.Chat(t.Context(), r, nil))(t)
 	r.Messages[0].Text = "after"
 	if got := m.Requests()[0].Ask.Messages[0].Text; got != "before" {
 		t.Errorf("it is %q now", got)
@@ -295,20 +287,14 @@ func TestParse(t *testing.T) {
 		},
 		{Raw: "garbage", Usage: &llmtest.Usage{Unsaid: true}},
 	}}
-	got, err := llmtest.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := musttest.Get(llmtest.Parse([]byte(text)))(t)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if _, err := llmtest.New(got); err != nil {
 		t.Error(err)
 	}
-	b, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(json.Marshal(want))(t)
 	if again, err := llmtest.Parse(b); err != nil || cmp.Diff(want, again) != "" {
 		t.Errorf("written and read again: %s, %v", b, err)
 	}

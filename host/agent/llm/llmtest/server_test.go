@@ -19,15 +19,13 @@ import (
 
 	"openskill/host/agent/llm"
 	"openskill/host/agent/llm/llmtest"
+	"openskill/internal/musttest"
 )
 
 // post asks a server, as the vendor of the path is asked.
 func post(t *testing.T, url, path, body string) (int, http.Header, string, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, strings.NewReader(body)))(t)
 	req.Header.Set("Content-Type", "application/json")
 	if strings.HasSuffix(path, "/messages") {
 		req.Header.Set("Anthropic-Version", "2023-06-01")
@@ -213,14 +211,9 @@ func TestEachPartAtOnce(t *testing.T) {
 	url := llmtest.NewServer(m, nil).Start(t)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+chats, strings.NewReader(`{"model": "m", "stream": true, "messages": [{"role": "user", "content": "x"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(ctx, http.MethodPost, url+chats, strings.NewReader(`{"model": "m", "stream": true, "messages": [{"role": "user", "content": "x"}]}`)))(t)
 	res, err := (&http.Client{Transport: &http.Transport{}}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer res.Body.Close()
 	if line, err := bufio.NewReader(res.Body).ReadString('\n'); err != nil || !strings.Contains(line, `"role":"assistant"`) {
 		t.Errorf("the first line is %q, %v, though the next one comes in ten minutes", line, err)
@@ -285,10 +278,7 @@ func TestServeEnds(t *testing.T) {
 		{When: llmtest.When{User: "stream"}, Say: "ab", Chunk: 1, PauseMS: 10 * 60 * 1000},
 		{DelayMS: 10 * 60 * 1000},
 	}})
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := musttest.Get((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- llmtest.NewServer(m, nil).Serve(ctx, ln) }()

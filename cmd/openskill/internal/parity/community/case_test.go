@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"openskill/internal/musttest"
 )
 
 // collection is a published package whose scripts are run, testdata/NAME.yaml. How they ran
@@ -94,9 +96,7 @@ func load(t *testing.T) []*collection {
 	for _, name := range names {
 		c := &collection{Name: strings.TrimSuffix(filepath.Base(name), ".yaml")}
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		d := yaml.NewDecoder(bytes.NewReader(text))
 		d.KnownFields(true)
 		if err := d.Decode(c); err != nil {

@@ -20,6 +20,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 var (
@@ -40,10 +42,7 @@ func state(t *testing.T) string {
 	if dir == "" {
 		dir = filepath.Join("..", "..", "..", "..", "..", ".openskill")
 	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir = musttest.Get(filepath.Abs(dir))(t)
 	return dir
 }
 
@@ -92,10 +91,7 @@ func TestScriptsRunAsNatively(t *testing.T) {
 
 func (k *kase) compare(t *testing.T, s *sandbox, folder string, mu *sync.Mutex) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(k.Script)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(os.ReadFile(filepath.Join(folder, filepath.FromSlash(k.Script))))(t)
 	script := sumOf(text).SHA256
 	var outside *outcome
 	if *update {
@@ -153,11 +149,6 @@ func (c *collection) write(t *testing.T) {
 			kept[k.Name] = r
 		}
 	}
-	text, err := json.MarshalIndent(kept, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(c.record(), append(text, '\n'), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(json.MarshalIndent(kept, "", " "))(t)
+	musttest.Do(t, os.WriteFile(c.record(), append(text, '\n'), 0o600))
 }

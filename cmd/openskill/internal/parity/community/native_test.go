@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"openskill/internal/musttest"
 )
 
 // programs are the commands that native runs find: those that the sandbox has too. git and
@@ -30,30 +32,22 @@ func (s *sandbox) natively(t *testing.T, k *kase, folder string) *outcome {
 	dir := t.TempDir()
 	name := filepath.Base(folder)
 	own := filepath.Join(dir, name)
-	if err := os.CopyFS(own, os.DirFS(folder)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.CopyFS(own, os.DirFS(folder)))
 	k.put(t, own)
 	before := k.read(t, own)
 	bin := filepath.Join(dir, "bin")
-	if err := os.Mkdir(bin, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(bin, 0o700))
 	for _, program := range strings.Fields(programs) {
 		target := "/usr/bin/" + program
 		if program == "python" {
 			target = "/usr/bin/python3"
 		}
 		if _, err := os.Stat(target); err == nil {
-			if err := os.Symlink(target, filepath.Join(bin, program)); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Symlink(target, filepath.Join(bin, program)))
 		}
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	answers := filepath.Join(dir, "answers")
 	k.writeAnswers(t, answers)
 	args := []string{
@@ -121,12 +115,8 @@ func (k *kase) put(t *testing.T, folder string) {
 	t.Helper()
 	for name, text := range k.Files {
 		path := filepath.Join(folder, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 }
 
@@ -141,8 +131,6 @@ func (k *kase) read(t *testing.T, folder string) map[string][]byte {
 		all[name] = data
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return all
 }

@@ -12,6 +12,7 @@ import (
 
 	"openskill/host/packages"
 	"openskill/host/pysource"
+	"openskill/internal/musttest"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
@@ -100,10 +101,7 @@ func (in *installed) add(t *testing.T, s *sandbox, names []string) error {
 // unpack makes the folders of the packages natively, of Python and of Node, once.
 func (in *installed) unpack(t *testing.T, store string) {
 	t.Helper()
-	dir, err := os.MkdirTemp(store, "native-") //nolint:usetesting // other tests use it, too
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := musttest.Get(os.MkdirTemp(store, "native-"))(t) //nolint:usetesting // other tests use it, too
 	in.python, in.node = filepath.Join(dir, "python"), filepath.Join(dir, "node_modules")
 	for _, p := range in.lock.Packages {
 		if p.Digest == "" {
@@ -113,9 +111,7 @@ func (in *installed) unpack(t *testing.T, store string) {
 		cmd := exec.CommandContext(t.Context(), "python3", "-m", "zipfile", "-e", archive, in.python)
 		if p.At != "" {
 			at := filepath.Join(dir, filepath.FromSlash(p.At))
-			if err := os.MkdirAll(at, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.MkdirAll(at, 0o700))
 			cmd = exec.CommandContext(t.Context(), "tar", "xzf", archive, "--no-same-owner", "--strip-components=1", "-C", at)
 		}
 		if out, err := cmd.CombinedOutput(); err != nil {

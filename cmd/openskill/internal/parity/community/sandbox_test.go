@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"openskill/host/workers/egress"
+	"openskill/internal/musttest"
 	"openskill/plugins/all"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
@@ -47,10 +48,7 @@ func (s *sandbox) For(call *skill.Call) skill.Fetch {
 
 func newSandbox(t *testing.T) *sandbox {
 	t.Helper()
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state(t), "cache", "wasm"), ImageBytes: 4 << 30})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(state(t), "cache", "wasm"), ImageBytes: 4 << 30}))(t)
 	t.Cleanup(func() { _ = e.Close() }) // the cases say what failed
 	s := &sandbox{runners: map[skill.Kind]skill.Runner{}, dir: t.TempDir(), clients: map[string]*egress.Client{}, packages: map[string]*installed{}}
 	for _, r := range all.Sandboxed(all.Options{Engine: e, StateDir: state(t), Outgoing: s}) {
@@ -82,16 +80,11 @@ func (s *sandbox) run(t *testing.T, k *kase, folder string) *outcome {
 	name := filepath.Base(folder)
 	if len(k.Files) > 0 {
 		own := filepath.Join(t.TempDir(), name)
-		if err := os.CopyFS(own, os.DirFS(folder)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.CopyFS(own, os.DirFS(folder)))
 		k.put(t, own)
 		folder = own
 	}
-	folder, err := filepath.EvalSymlinks(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder = musttest.Get(filepath.EvalSymlinks(folder))(t)
 	id := k.of.Name + "/" + k.Name
 	call := &skill.Call{
 		SkillID: skill.ID(name), TraceID: "community", ExecutionID: id, Tenant: "test", Folder: folder, Entry: k.Script, Digest: id,
@@ -133,10 +126,7 @@ func (s *sandbox) answer(t *testing.T, k *kase, call *skill.Call) {
 	pool.AddCert(ca.cert)
 	at := map[uint16]string{}
 	for _, port := range []uint16{80, 443} {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := musttest.Get((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 		at[port] = l.Addr().String()
 		if port == 443 {
 			l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{ca.certificate(t, k.hosts(t))}, MinVersion: tls.VersionTLS12})
@@ -148,10 +138,7 @@ func (s *sandbox) answer(t *testing.T, k *kase, call *skill.Call) {
 	for _, a := range k.HTTP {
 		scheme, rest, _ := strings.Cut(a.URL, "://")
 		name, _, _ := strings.Cut(rest, "/")
-		rule, err := skill.ParseHTTPRule(scheme + "://" + name + " GET,HEAD,POST,PUT,PATCH,DELETE")
-		if err != nil {
-			t.Fatal(err)
-		}
+		rule := musttest.Get(skill.ParseHTTPRule(scheme + "://" + name + " GET,HEAD,POST,PUT,PATCH,DELETE"))(t)
 		call.Grants.HTTP = append(call.Grants.HTTP, rule)
 	}
 	s.mu.Lock()

@@ -24,6 +24,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"openskill/internal/musttest"
 )
 
 // servingArg is the first argument of this program where it gives the answers of a case to the
@@ -102,10 +104,7 @@ func host(hostport string) string {
 func (k *kase) hosts(t *testing.T) (names []string) {
 	t.Helper()
 	for _, a := range k.HTTP {
-		u, err := url.Parse(a.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := musttest.Get(url.Parse(a.URL))(t)
 		names = append(names, u.Hostname())
 	}
 	return names
@@ -119,22 +118,13 @@ type authority struct {
 
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := musttest.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "openSkill tests"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := musttest.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
+	cert := musttest.Get(x509.ParseCertificate(der))(t)
 	return &authority{cert, key}
 }
 
@@ -145,32 +135,21 @@ func (a *authority) certificate(t *testing.T, hosts []string) tls.Certificate {
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "hosts"}, DNSNames: hosts, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &a.key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := musttest.Get(x509.CreateCertificate(rand.Reader, template, a.cert, &a.key.PublicKey, a.key))(t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.key}
 }
 
 // writeAnswers writes what serve reads.
 func (k *kase) writeAnswers(t *testing.T, dir string) {
 	t.Helper()
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(dir, 0o700))
 	if len(k.HTTP) == 0 {
 		return
 	}
 	a := newAuthority(t)
 	pair := a.certificate(t, k.hosts(t))
-	key, err := x509.MarshalPKCS8PrivateKey(a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answers, err := json.Marshal(k.HTTP)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := musttest.Get(x509.MarshalPKCS8PrivateKey(a.key))(t)
+	answers := musttest.Get(json.Marshal(k.HTTP))(t)
 	lines := "127.0.0.1 localhost\n"
 	for _, name := range k.hosts(t) {
 		lines += "127.0.0.1 " + name + "\n"
@@ -181,9 +160,7 @@ func (k *kase) writeAnswers(t *testing.T, dir string) {
 		"cert.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}),
 		"key.pem":  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
 }
 

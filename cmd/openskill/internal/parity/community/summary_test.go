@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 // counted is what testdata/summary.json says of a collection, and of a category of it.
@@ -61,21 +63,13 @@ func TestSummary(t *testing.T) {
 			t.Logf("%-10s %3d scripts, %3d of %3d runs as natively", category, n.Scripts, n.AsNatively, n.Cases)
 		}
 	}
-	text, err := json.MarshalIndent(all, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(json.MarshalIndent(all, "", " "))(t)
 	text = append(text, '\n')
 	file := filepath.Join("testdata", "summary.json")
 	if *update {
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(file, text, 0o600))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := musttest.Get(os.ReadFile(file))(t)
 	if diff := cmp.Diff(string(want), string(text)); diff != "" {
 		t.Errorf("run with -update (-want +got)\n%s", diff)
 	}

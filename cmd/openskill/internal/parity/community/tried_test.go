@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // The packages that docs/packages.md lists do what it says, in the versions that it names.
@@ -14,10 +16,7 @@ func TestPackagesThatWereTried(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: compiling runtimes takes seconds")
 	}
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "docs", "packages.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "docs", "packages.md")))(t)
 	rows := regexp.MustCompile("(?m)^\\| `((python|npm):([^`]+))` \\| ([^ |]+) \\| `([^`]+)` \\| `([^`]+)` \\|$").FindAllStringSubmatch(string(text), -1)
 	if len(rows) < 29 {
 		t.Fatalf("docs/packages.md has %d packages that were tried", len(rows))
