@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -13,6 +14,8 @@ import (
 type PackageWish struct {
 	Names  []string // as in python:requests>=2; none: those that its files declare, else import
 	Update bool     // to their newest versions, those that it has too
+	// Optional is for a version that may need none, which is then no error and changes nothing.
+	Optional bool
 }
 
 // addPackages answers POST /skills/{id}/versions/{version}/packages.
@@ -49,6 +52,31 @@ func (s *Server) removePackages(c *fiber.Ctx) error {
 	}
 	out, err := s.opt.Uploads.SetPackages(c.UserContext(), d, nil)
 	return s.json(c, out, err)
+}
+
+// mayHavePackages refuses an upload that is to have its packages where its principal may not add
+// them, before anything of it is read.
+func mayHavePackages(p skill.Principal, dryRun bool) error {
+	switch {
+	case !p.May(skill.ScopeAdmin):
+		return &skill.Error{Op: "api.upload", Code: skill.Forbidden, Subject: "packages", Message: "packages: missing scope " + skill.ScopeAdmin + "; upload without it, and ask the operator to add packages"}
+	case dryRun:
+		return invalidField("packages", "must be false for a dry run: nothing is stored")
+	}
+	return nil
+}
+
+// packagesOf gives a version that was just stored the packages that it needs. Where that fails the
+// version stays, disabled and without packages, and the answer says why.
+func (s *Server) packagesOf(ctx context.Context, by skill.Principal, r *skill.UploadResult) *skill.UploadPackages {
+	d := catalogue.Decision{By: by, ID: r.ID, Version: r.Version, Digest: r.Digest}
+	out, err := s.opt.Uploads.SetPackages(ctx, d, &PackageWish{Optional: true})
+	if err != nil {
+		failed := skill.Failure(r.ID, "", skill.Meta{}, err).Error
+		failed.Message = cleanMessage(failed.Message)
+		return &skill.UploadPackages{Added: []string{}, Error: failed}
+	}
+	return &skill.UploadPackages{Added: out.Added}
 }
 
 // ofVersion reads the version that a path names.

@@ -29,15 +29,15 @@ func hasMember(body []byte, key string) bool {
 func (s *Server) pull(c *fiber.Ctx) error {
 	ctx := c.Context()
 	var reference string
-	var enable bool
-	err := readMembers(ctx.Request.Body(), "", []member{{"reference", text(&reference, maxReference)}, {"enable", flag(&enable)}})
+	var enable, wants bool
+	err := readMembers(ctx.Request.Body(), "", []member{{"reference", text(&reference, maxReference)}, {"enable", flag(&enable)}, {"packages", flag(&wants)}})
 	if err != nil {
 		return err
 	}
 	if s.opt.Uploads == nil {
 		return errUploadsOff
 	}
-	dryRun, err := s.dryRun(c)
+	dryRun, err := queryFlag(c, "dry_run")
 	if err != nil {
 		return err
 	}
@@ -45,6 +45,11 @@ func (s *Server) pull(c *fiber.Ctx) error {
 		return invalidField("enable", "must be false for a dry run: nothing is stored")
 	}
 	caller := principalOf(ctx)
+	if wants {
+		if err := mayHavePackages(caller, dryRun); err != nil {
+			return err
+		}
+	}
 	up, err := s.opt.Uploads.Begin(caller)
 	if err != nil {
 		return err
@@ -60,6 +65,9 @@ func (s *Server) pull(c *fiber.Ctx) error {
 	result, err := s.admit(run, caller.Tenant, up, parts, dryRun)
 	if err != nil {
 		return err
+	}
+	if wants {
+		result.Packages = s.packagesOf(run, caller, result)
 	}
 	if enable {
 		now, err := s.opt.Uploads.Decide(catalogue.Decision{Action: catalogue.Enable, By: caller, ID: result.ID, Version: result.Version})

@@ -92,7 +92,14 @@ func (s *Server) upload(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	dryRun, err := s.dryRun(c)
+	dryRun, err := queryFlag(c, "dry_run")
+	if err != nil {
+		return err
+	}
+	wants, err := queryFlag(c, "packages")
+	if err == nil && wants {
+		err = mayHavePackages(principalOf(ctx), dryRun)
+	}
 	if err != nil {
 		return err
 	}
@@ -114,6 +121,9 @@ func (s *Server) upload(c *fiber.Ctx) error {
 	result, err := s.admit(run, tenant, up, got.Source, dryRun)
 	if err != nil {
 		return err
+	}
+	if wants {
+		result.Packages = s.packagesOf(run, principalOf(ctx), result)
 	}
 	return s.uploaded(ctx, result, dryRun)
 }
@@ -145,10 +155,10 @@ func (s *Server) uploaded(ctx *fasthttp.RequestCtx, result *skill.UploadResult, 
 	return s.writeJSON(ctx, status, result)
 }
 
-func (s *Server) dryRun(c *fiber.Ctx) (bool, error) {
-	given, err := query(c, "dry_run", 8)
+func queryFlag(c *fiber.Ctx, name string) (bool, error) {
+	given, err := query(c, name, 8)
 	if given != "" && given != "true" && given != "false" {
-		err = invalidField("dry_run", "must be true or false")
+		err = invalidField(name, "must be true or false")
 	}
 	return given == "true", err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -108,12 +109,18 @@ func (u *uploads) SetPackages(ctx context.Context, d catalogue.Decision, w *api.
 		_ = archive.Close()
 		_ = os.Remove(archive.Name()) // a start removes what stays
 	}
+	if w != nil && w.Optional && errors.Is(err, errNoPackages) {
+		out.ID, out.Version, out.Digest, out.State = d.ID, d.Version, d.Digest, skill.StateDisabled
+		return out, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	out.ID, out.Version, out.Digest, out.State = now.ID, now.Version, now.Digest, now.State
 	return out, nil
 }
+
+var errNoPackages = &skill.Error{Op: "host.SetPackages", Code: skill.InvalidArgument, Subject: "packages", Message: "the version declares and imports no packages that can be added; name them in packages, such as python:requests"}
 
 // addPackages resolves and downloads what a version of a tenant is to have, into this host's
 // own packages.
@@ -172,7 +179,7 @@ func (h *Host) askedPackages(ctx context.Context, tenant, folder string, has boo
 		}
 	}
 	if len(asked) == 0 {
-		return nil, &skill.Error{Op: "host.SetPackages", Code: skill.InvalidArgument, Subject: "packages", Message: "the version declares and imports no packages that can be added; name them in packages, such as python:requests"}
+		return nil, errNoPackages
 	}
 	return asked, nil
 }

@@ -85,6 +85,8 @@ type answer struct {
 	Error   *skill.ResultError `json:"error"`
 	Data    json.RawMessage    `json:"data"`
 	Meta    skill.Meta         `json:"meta"`
+
+	Packages *skill.UploadPackages `json:"packages"`
 }
 
 func (v *serving) do(t *testing.T, method, path, contentType string, body []byte) answer {

@@ -103,6 +103,14 @@ type UploadResult struct {
 	Digest  string          `json:"digest"`
 	State   State           `json:"state"`  // StateDisabled; StateDryRun where nothing was kept
 	Report  json.RawMessage `json:"report"` // of admission: what the skill asks for, and what it gets
+	// Packages is nil where the upload did not ask for the packages that it needs.
+	Packages *UploadPackages `json:"packages,omitempty"`
+}
+
+// UploadPackages are the packages that an upload was given because it asked for those that it needs.
+type UploadPackages struct {
+	Added []string     `json:"added"`           // as in python:requests 2.34.2; empty: it needs none, or Error
+	Error *ResultError `json:"error,omitempty"` // why it has none; the version is stored
 }
 
 // PackagesResult answers a change of the packages of an uploaded version.

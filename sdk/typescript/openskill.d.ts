@@ -682,6 +682,8 @@ export type Processes = {
 export type PullRequest = {
   /** Let the version be called at once. */
   enable?: boolean;
+  /** Add the packages that it needs; as the query of this name. */
+  packages?: boolean;
   /** HOST[:PORT]/REPOSITORY, with :VERSION or @sha256:… behind it. */
   reference: string;
 };
@@ -901,6 +903,12 @@ export type UploadResult = {
   /** SHA-256 over the files. */
   digest: string;
   id: SkillId;
+  /** The packages that were added; only where the upload asked for them. */
+  packages?: {
+    /** Packages as in python:requests 2.34.2. */
+    added: string[];
+    error?: Error;
+  };
   /** What the skill asks for, what it gets, and what was found. */
   report: Record<string, unknown>;
   /** enabled only where that was asked for with a reference. */
@@ -2102,6 +2110,13 @@ export interface paths {
       query?: {
         /** Check only; answered with 200. */
         dry_run?: "true" | "false";
+        /**
+         * Add the packages that the version declares, else those that its scripts import, once it is
+         * stored. Needs the scope `skills:admin`; not with `dry_run`. Where that fails the version is
+         * stored without packages, and `packages.error` says why. Of a `reference`, it is a key of the
+         * body.
+         */
+        packages?: "true" | "false";
       };
       header?: {
         /**
