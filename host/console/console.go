@@ -104,6 +104,7 @@ func (c *Console) routes() {
 	get("/skills", (*view).skills)
 	get("/skills/{id}", (*view).skill)
 	get("/skills/{id}/versions/{version}", (*view).version)
+	post("/skills/{id}/versions/{version}/packages", (*view).packages)
 	post("/skills/{id}/try", (*view).try)
 	post("/skills/{id}/{action}", (*view).decide)
 	get("/upload", (*view).uploadPage)

@@ -39,6 +39,14 @@ type report struct {
 		Features []string   `json:"features"`
 		Imports  []imported `json:"imports"`
 	} `json:"module"`
+	Preflight *struct {
+		Needs struct {
+			Packages []needed `json:"packages"`
+		} `json:"needs"`
+	} `json:"preflight"`
+	Packages *struct {
+		Packages []given `json:"packages"`
+	} `json:"packages"`
 }
 
 type asks struct {
