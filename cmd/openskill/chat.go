@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/netip"
-	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -21,8 +19,10 @@ import (
 
 // chatFlags are the flags of chat beside the settings.
 type chatFlags struct {
-	remote, keyEnv, provider, model, conversation string
-	asJSON                                        bool
+	remoteFlags
+
+	provider, model, conversation string
+	asJSON                        bool
 }
 
 func (a *cli) chatCommand() *cobra.Command {
@@ -50,8 +50,7 @@ host cannot be reached.`,
 	}
 	flags := bindSettings(cmd, "skills", "agent-skills", "script-approval", "cli-dir", "data", "state", "python", "debug")
 	f := cmd.Flags()
-	f.Var(cliflag.Text(&o.remote, "URL"), "remote", "URL of a running host to use instead of opening one")
-	f.Var(cliflag.Text(&o.keyEnv, "NAME"), "key-env", "environment variable with the API key of that host")
+	o.bind(cmd, "to use instead of opening one")
 	f.Var(cliflag.Text(&o.provider, "NAME"), "provider", "provider of the model, such as openai; default: the host's choice")
 	f.Var(cliflag.Text(&o.model, "NAME"), "model", "model; default: the provider's own")
 	f.Var(cliflag.Text(&o.conversation, "ID"), "conversation", "id of the conversation to continue")
@@ -122,31 +121,7 @@ func (a *cli) remote(flags *settingsFlags, o *chatFlags) (*client.Client, error)
 	if own := localFlag(flags); own != "" {
 		return nil, usage("--%s does not apply with --remote: that host has its own settings", own)
 	}
-	key := ""
-	if o.keyEnv != "" {
-		if key = a.environment(o.keyEnv); key == "" {
-			return nil, usage("--key-env %s: this environment variable is unset or empty", quote(o.keyEnv))
-		}
-	}
-	c, err := client.New(o.remote, &client.Options{Key: key, UserAgent: chatAgent})
-	if err != nil {
-		return nil, usage("--remote: %s", strings.TrimPrefix(err.Error(), "client: "))
-	}
-	if key != "" && readByOthers(o.remote) {
-		a.say("openskill: the key is sent to %s unencrypted; use https://", quote(o.remote))
-	}
-	return c, nil
-}
-
-// readByOthers reports whether what is sent to an address, which client.New takes, leaves
-// this machine as it is.
-func readByOthers(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme == "https" || u.Hostname() == "localhost" {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return err != nil || !ip.IsLoopback()
+	return o.client(a, chatAgent)
 }
 
 // environment gives a variable, "" if it is not set.

@@ -28,10 +28,13 @@ func (a *cli) packagesCommand() *cobra.Command {
 Python, and npm packages without native code. pip and npm of this machine resolve and
 download them, from the index that they are set up for; nothing of a package is run
 outside the sandbox. They are locked by digest in the state folder; the skill's own
-folder stays as it is. A host never downloads packages by itself. Uploaded skills get
-theirs over HTTP: POST /skills/ID/versions/VERSION/packages.`,
+folder stays as it is. A host never downloads packages by itself.
+
+With --remote, SKILL@VERSION in place of the folder is a version of an uploaded skill on
+a running host, which resolves and downloads; your key needs the scope skills:admin.`,
 		Example: `  openskill packages add ./weather
   openskill packages add ./weather python:requests npm:chalk@^5
+  openskill packages add weather@1.0.0 --remote https://skills.example.com --key-env MY_KEY
   openskill packages list ./weather`,
 	}
 	group(cmd)
@@ -42,6 +45,7 @@ theirs over HTTP: POST /skills/ID/versions/VERSION/packages.`,
 // packagesFlags are those of add and lock beside the settings.
 type packagesFlags struct {
 	settings *settingsFlags
+	remote   *remotePackages
 	from     string
 	age      string
 	allowed  string
@@ -49,7 +53,7 @@ type packagesFlags struct {
 }
 
 func bindPackages(cmd *cobra.Command) *packagesFlags {
-	o := &packagesFlags{settings: bindSettings(cmd, "state", "python")}
+	o := &packagesFlags{settings: bindSettings(cmd, "state", "python"), remote: bindRemotePackages(cmd)}
 	f := cmd.Flags()
 	f.Var(cliflag.Text(&o.from, "DIR"), "from", "folder of wheels and tarballs to use in place of the index")
 	f.Var(cliflag.Text(&o.age, "TIME"), "min-age", "minimum age of a release, such as 12h or 3d; default 7d")
@@ -78,6 +82,11 @@ considered.`,
 	}
 	o := bindPackages(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if yes, err := o.remote.used(); err != nil {
+			return err
+		} else if yes {
+			return o.remote.change(cmd.Context(), a, args, false, o.asJSON)
+		}
 		return a.changePackages(cmd.Context(), o, args, (*packages.Store).Add)
 	}
 	return cmd
@@ -94,6 +103,11 @@ to their newest permitted versions, and lock them. It also repairs damaged packa
 	}
 	o := bindPackages(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if yes, err := o.remote.used(); err != nil {
+			return err
+		} else if yes {
+			return o.remote.change(cmd.Context(), a, args, true, o.asJSON)
+		}
 		return a.changePackages(cmd.Context(), o, args, (*packages.Store).Relock)
 	}
 	return cmd
@@ -360,7 +374,13 @@ materials, CycloneDX 1.6 in JSON.`,
 	flags := bindSettings(cmd, "state")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&sbom, "sbom", false, "print a bill of materials of the folder's packages")
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
+	remote := bindRemotePackages(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if yes, err := remote.used(); err != nil {
+			return err
+		} else if yes {
+			return remote.list(cmd.Context(), a, args, asJSON, sbom)
+		}
 		if sbom && len(args) == 0 {
 			return usage("--sbom needs a folder")
 		}
@@ -384,27 +404,32 @@ materials, CycloneDX 1.6 in JSON.`,
 		if _, _, err := store.Use(args[0]); err != nil {
 			return packagesFailed(err)
 		}
-		switch {
-		case sbom:
+		if sbom {
 			return l.WriteBill(a.stdout, filepath.Base(l.Folder), "")
-		case asJSON:
-			return a.printJSON(l)
 		}
-		if len(l.Packages) == 0 {
-			return a.print("%s has no packages\n", args[0])
-		}
-		t := newTable("PACKAGE", "VERSION", "DIGEST", "")
-		for i := range l.Packages {
-			p := &l.Packages[i]
-			digest := p.Digest
-			if digest == "" {
-				digest = "of the runtime"
-			}
-			t.row(string(p.Ecosystem)+":"+p.Name, p.Version, digest, strings.Join(p.Notes, ", "))
-		}
-		return a.print("%s\n", t)
+		return a.printLock(args[0], l, asJSON)
 	}
 	return cmd
+}
+
+// printLock prints the packages of a lock.
+func (a *cli) printLock(of string, l *packages.Lock, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(l)
+	}
+	if len(l.Packages) == 0 {
+		return a.print("%s has no packages\n", of)
+	}
+	t := newTable("PACKAGE", "VERSION", "DIGEST", "")
+	for i := range l.Packages {
+		p := &l.Packages[i]
+		digest := p.Digest
+		if digest == "" {
+			digest = "of the runtime"
+		}
+		t.row(string(p.Ecosystem)+":"+p.Name, p.Version, digest, strings.Join(p.Notes, ", "))
+	}
+	return a.print("%s\n", t)
 }
 
 func (a *cli) listPackageFolders(store *packages.Store, asJSON bool) error {
@@ -436,8 +461,13 @@ without NAME all. No index is needed.`,
 		Example: "  openskill packages remove ./weather python:requests",
 		Args:    takes(1, many),
 	}
-	flags := bindSettings(cmd, "state", "python")
+	flags, remote := bindSettings(cmd, "state", "python"), bindRemotePackages(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if yes, err := remote.used(); err != nil {
+			return err
+		} else if yes {
+			return remote.remove(cmd.Context(), a, args)
+		}
 		s, err := a.load(flags)
 		if err != nil {
 			return err

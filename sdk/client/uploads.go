@@ -16,6 +16,7 @@ type Upload struct {
 	Module   []byte // a WebAssembly module,
 	Manifest []byte // and its skill.yaml
 	DryRun   bool   // it is checked, and not kept
+	Packages bool   // those that it needs are added; it needs the scope skills:admin
 }
 
 // Upload sends a version of a skill. It is disabled until it is enabled.
@@ -45,8 +46,13 @@ func (c *Client) Upload(ctx context.Context, u *Upload) (*skill.UploadResult, er
 		return nil, err
 	}
 	path := "/skills"
-	if u.DryRun {
+	switch {
+	case u.DryRun && u.Packages:
+		return nil, errors.New("client: invalid upload: a dry run stores nothing, and so adds no packages")
+	case u.DryRun:
 		path += "?dry_run=true"
+	case u.Packages:
+		path += "?packages=true"
 	}
 	return get[skill.UploadResult](ctx, c, http.MethodPost, path, raw{form.FormDataContentType(), b.Bytes()})
 }
