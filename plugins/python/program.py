@@ -62,7 +62,22 @@ def _program(hook=_hook):
 
         raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
 
-    for function in (uname, get_terminal_size):
+    pid = None
+
+    def getpid():
+        """Gives the number of this process in its run, as who started it has it. The host knows it:
+        a start-up that several processes share has none."""
+        nonlocal pid
+        if pid is None:
+            import _openskill_processes
+
+            try:
+                pid = _openskill_processes.host("self")["pid"]
+            except OSError:
+                pid = 1  # it is alone, and may start none
+        return pid
+
+    for function in (uname, get_terminal_size, getpid):
         function.__module__ = "posix"
         setattr(os, function.__name__, function)
 

@@ -72,7 +72,7 @@ def pipe():
 
 
 def kill(pid, signal, /):
-    host("kill", f',"pid":{host("self")["pid"] if pid == os.getpid() else int(pid)},"signal":{int(signal)}')
+    host("kill", f',"pid":{int(pid)},"signal":{int(signal)}')
 
 
 def killpg(group, signal, /):
