@@ -42,7 +42,7 @@ class File:
         if name not in self.quiet:
             self.quiet[name] = True  # if it calls itself, that says nothing
             self.quiet[name] = not any(
-                isinstance(node, (ast.With, ast.While)) or again(node) or self.lines(node)
+                isinstance(node, (ast.With, ast.While)) or again(node) or self.lines(node) or self.gathers(node)
                 or isinstance(node, ast.Call) and self.waits(node.func)
                 for f in self.names[name] for node in ast.walk(f)
             )
@@ -56,7 +56,26 @@ class File:
         if isinstance(of, ast.Call):
             name = getattr(of.func, "id", None) or getattr(of.func, "attr", None)
             return name not in harmless and not (isinstance(of.func, ast.Name) and hasattr(builtins, name))
-        return isinstance(of, (ast.Name, ast.Attribute, ast.Subscript))
+        return isinstance(of, places)
+
+    def gathers(self, node):
+        """What a node reads to its end that may be what another program writes; None: nothing."""
+        if not self.programs:
+            return None
+        if isinstance(node, ast.Call) and node.args:
+            name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
+            if name not in (takers if isinstance(node.func, ast.Name) else ("join", "Counter")) or name in self.names:
+                return None
+            node = node.args[0]
+            if isinstance(node, places):
+                return node
+            if not isinstance(node, ast.GeneratorExp):
+                return None
+        elif not isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp)):
+            return None
+        of = node.generators[0]
+        of = of.iter.args[0] if counted(of.iter) else None if of.is_async else of.iter
+        return of if isinstance(of, places) else None
 
 
 def counted(of):
@@ -85,6 +104,8 @@ harmless = {n for kind in (str, bytes, list, dict, set, int, float, types.CodeTy
 fences = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
 )
+places = ast.Name, ast.Attribute, ast.Subscript
+takers = {"list", "set", "tuple", "frozenset", "dict", "sorted", "sum", "max", "min", "Counter"}  # of all, in order
 no_args = dict(posonlyargs=[], kwonlyargs=[], kw_defaults=[], defaults=[])
 generators = 0x20 | 0x80 | 0x200  # and coroutines
 
@@ -130,11 +151,30 @@ def rewritten(code):
 
     loops = 0
 
+    def gathered(node, of):
+        """The node, in which one in it waits for all that it is over. A comprehension has that
+        computed where it stands, not within."""
+        if node is of:
+            return at(node, ast.YieldFrom(ast.Call(name("gathered"), [node], [])))
+        if isinstance(node, list):
+            return [gathered(n, of) for n in node]
+        if not isinstance(node, ast.AST):
+            return node
+        return ast.copy_location(type(node)(**{f: gathered(getattr(node, f), of) for f in node._fields if hasattr(node, f)}), node)
+
     def change(node):
         nonlocal changed, loops
         if isinstance(node, list):
             return [m for n in node for m in (called(n) if again(n) else [change(n)])]
-        if not isinstance(node, ast.AST) or isinstance(node, fences):
+        if not isinstance(node, ast.AST):
+            return node
+        if of := file.gathers(node):
+            changed = True
+            new = gathered(node.args[0] if isinstance(node, ast.Call) else node, of)
+            if not isinstance(node, ast.Call):
+                return new
+            node = ast.copy_location(ast.Call(node.func, [new] + node.args[1:], node.keywords), node)
+        if isinstance(node, fences + (ast.YieldFrom,)):
             return node
         new = ast.copy_location(type(node)(**{f: change(getattr(node, f)) for f in node._fields if hasattr(node, f)}), node)
         if isinstance(node, ast.Call) and file.waits(node.func):

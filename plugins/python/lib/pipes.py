@@ -362,6 +362,12 @@ def each(of, *first):
     return counted(lines, *first) if pipe else enumerate(of, *first)
 
 
+def lines(of):
+    """What reads all lines of a file that is a pipe; else None."""
+    pipe = pipe_of(of)
+    return pipe and reads_lines(pipe, of.readline)
+
+
 def counted(lines, n):
     for line in lines:
         if type(line) is threads.Waits:

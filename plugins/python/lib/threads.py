@@ -390,7 +390,13 @@ def each(of, *first):
     return pipes.each(of, *first) if pipes else enumerate(of, *first) if first else of
 
 
-for n, value in {"call": waiting, "type": type, "waits": Waits, "enter": enter, "tick": tick, "each": each}.items():
+def gathered(of):
+    """What a comprehension is over: of a file that another program writes, all of its lines."""
+    lines = pipes and pipes.lines(of)
+    return (yield from lines) if lines else of
+
+
+for n, value in {"gathered": gathered, "call": waiting, "type": type, "waits": Waits, "enter": enter, "tick": tick, "each": each}.items():
     setattr(builtins, f"__openskill_{n}__", value)
 
 

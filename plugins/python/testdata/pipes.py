@@ -190,3 +190,43 @@ def class_wrapper():
         def close(self):
             self.proc.stdin.close(); self.proc.wait(); self.thread.join()
     s = Server(); print(s.ask("one"), s.ask("two")); s.close()
+
+@case
+def comprehension_between_writes():
+    p = start("cat", text=True)
+    got = []
+    def reader(): got.append([line.strip() for line in p.stdout if line != "skip\n"])
+    t = threading.Thread(target=reader); t.start()
+    for line in ("one\n", "skip\n", "two"): time.sleep(0.01); p.stdin.write(line); p.stdin.flush()
+    p.stdin.close(); t.join(); print(got, p.wait())
+
+@case
+def comprehensions_of_all_kinds():
+    class Of:
+        def __init__(self): self.__p = start("cat"); self.files = [self.__p.stdout]
+        def feed(self):
+            for i in range(3): time.sleep(0.01); self.__p.stdin.write(b"%d\n" % i); self.__p.stdin.flush()
+            self.__p.stdin.close()
+    def sets(o): return sorted({line for line in o.files[0]})
+    def dicts(o): return {i: line for i, line in enumerate(o.files[0], 1)}
+    def sums(o): return sum(len(line) * n for line in o.files[0] for n in (1, 2))
+    def lists(o): out = o.files[0]; return list(out)
+    def joined(o): out = o.files[0]; return b"".join(line.upper() for line in out)
+    def largest(o): return max(o.files[0], key=lambda line: -int(line))
+    def nested(o): return [[c for c in line] for line in o.files[0]]
+    def plain(o): o.files[0].read(); rows = [[1, 2], [3]]; return [n for row in rows for n in row], sum(n for n in rows[0]), dict(a=1)
+    for f in (sets, dicts, sums, lists, joined, largest, nested, plain):
+        o = Of()
+        def reader(): print(f.__name__, f(o))
+        t = threading.Thread(target=reader); t.start(); o.feed(); t.join()
+
+@case
+def pool_of_readers():
+    from concurrent.futures import ThreadPoolExecutor
+    both = [start("cat", text=True) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        done = [pool.submit(lambda p=p: [line for line in p.stdout]) for p in both]
+        for i in range(2):
+            for p in both: time.sleep(0.01); p.stdin.write(f"{i}\n"); p.stdin.flush()
+        for p in both: p.stdin.close()
+        print([d.result() for d in done])
