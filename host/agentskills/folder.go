@@ -203,12 +203,7 @@ func listed(p string) bool {
 	if p == FileName || p == manifest.ManifestFile {
 		return false
 	}
-	for _, part := range strings.Split(p, "/") {
-		if strings.HasPrefix(part, ".") || slices.Contains(foreign, part) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool { return strings.HasPrefix(part, ".") || slices.Contains(foreign, part) })
 }
 
 // fill lists what callers can read and run.

@@ -3,6 +3,7 @@ package api
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -43,12 +44,7 @@ func wideNetwork(of string) string {
 }
 
 func (s *Server) isProxy(a netip.Addr) bool {
-	for _, p := range s.opt.TrustedProxies {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.opt.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // holderOf is what connections without a known caller are counted by. Those of a trusted

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -275,12 +276,7 @@ var needs = map[string][]string{
 }
 
 func (v *view) may(section string) bool {
-	for _, scope := range needs[section] {
-		if v.p.May(scope) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(needs[section], v.p.May)
 }
 
 // allowed is nil where the caller has a scope of the section.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -341,12 +342,7 @@ var secretNames = map[string]bool{
 // mentionsSecret reports whether one of secretWords is in s, however it is spelt.
 func mentionsSecret(s string) bool {
 	l := letters(s)
-	for _, w := range secretWords {
-		if strings.Contains(l, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(l, w) })
 }
 
 // letters are the letters and digits of s, small, with letters of other widths and

@@ -8,6 +8,7 @@ package share
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"openskill/sdk/skill"
@@ -123,12 +124,7 @@ func refuse(code skill.Code, format string, args ...any) error {
 
 // matches reports whether one of the patterns is s, with * for any text.
 func matches(patterns []string, s string) bool {
-	for _, p := range patterns {
-		if match(p, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, s) })
 }
 
 // match needs no more steps than the product of both lengths.

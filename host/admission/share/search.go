@@ -70,12 +70,7 @@ func (c *Carrier) Search(ctx context.Context, r *Remote, host, prefix string, wo
 
 func (f *Found) has(name string, words []string) bool {
 	text := strings.ToLower(name + " " + string(f.ID) + " " + f.Description)
-	for _, w := range words {
-		if !strings.Contains(text, strings.ToLower(w)) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, strings.ToLower(w)) })
 }
 
 // catalog lists the repositories of a registry below a prefix, in order.

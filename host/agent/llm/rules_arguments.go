@@ -6,6 +6,7 @@ import (
 	"math"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -164,12 +165,7 @@ func calculating(text string, _ route) (any, *sentence) {
 	c := calculation{Numbers: numbers}
 	low := lower(text)
 	has := func(words []string) bool {
-		for _, w := range words {
-			if find(low, w) >= 0 {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(w string) bool { return find(low, w) >= 0 })
 	}
 	for _, o := range operations {
 		if has(o.words) {

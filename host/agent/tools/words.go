@@ -2,6 +2,7 @@ package tools
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -151,12 +152,7 @@ func opens(s string) bool {
 		seen[n] = byte(r) //nolint:gosec // below 0x80
 		n++
 	}
-	for _, m := range marks {
-		if strings.HasPrefix(string(seen[:n]), m) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(marks, func(m string) bool { return strings.HasPrefix(string(seen[:n]), m) })
 }
 
 // json writes a JSON value that others wrote, without the space around its parts, and

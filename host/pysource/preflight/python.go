@@ -246,12 +246,7 @@ func (c *check) own(f *source, dir string, im *pysource.Import) bool {
 // elsewhere looks in the other folders of the skill, which scripts reach by changing
 // sys.path.
 func (c *check) elsewhere(f *source, im *pysource.Import, top string) bool {
-	for _, dir := range c.index()[top] {
-		if c.own(f, dir, im) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.index()[top], func(dir string) bool { return c.own(f, dir, im) })
 }
 
 // index gives the folders in which a module of a name is. It is made once: a folder
