@@ -1,11 +1,18 @@
 package agent
 
 import (
-	"encoding/json"
 	"time"
 
 	"openskill/host/agent/llm"
 	"openskill/sdk/skill"
+)
+
+// What clients read of a turn and in lists.
+type (
+	Usage    = skill.TurnUsage
+	ToolCall = skill.ToolCall
+	Awaited  = skill.Awaited
+	Summary  = skill.ConversationSummary
 )
 
 // ChatRequest is one message of a caller.
@@ -64,34 +71,6 @@ type Answer struct {
 	Approvals    []Awaited  `json:"approvals,omitempty"` // what a turn that ended as approval_required waits for
 }
 
-// Usage is what models took in this turn.
-type Usage struct {
-	PromptTokens     int     `json:"prompt_tokens"`
-	CompletionTokens int     `json:"completion_tokens"`
-	TotalTokens      int     `json:"total_tokens"`
-	Estimated        bool    `json:"estimated,omitempty"`
-	CostUSD          float64 `json:"cost_usd,omitempty"` // where the model has a price
-}
-
-// ToolCall is one call of a tool.
-type ToolCall struct {
-	ID          string             `json:"id"`
-	SkillID     string             `json:"skill_id"`
-	Arguments   json.RawMessage    `json:"arguments"`
-	Success     bool               `json:"success"`
-	Error       *skill.ResultError `json:"error"` // null for a success
-	LatencyMS   int64              `json:"latency_ms"`
-	ExecutionID string             `json:"execution_id"` // "" where nothing ran
-}
-
-// Awaited is an approval that a turn waits for.
-type Awaited struct {
-	ApprovalID string `json:"approval_id"`
-	ToolCallID string `json:"tool_call_id"`
-	SkillID    string `json:"skill_id"`
-	Script     string `json:"script,omitempty"`
-}
-
 // EventKind is a kind of [Event], and its name in a stream.
 type EventKind string
 
@@ -119,15 +98,6 @@ type Event struct {
 	Usage        *Usage
 	Answer       *Answer
 	Error        *skill.ResultError
-}
-
-// Summary is a conversation in a list.
-type Summary struct {
-	ID        string    `json:"id"`
-	Title     string    `json:"title"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
-	Messages  int       `json:"messages"` // how many there were, also those that are no longer kept
 }
 
 // View is a conversation as its owner reads it.

@@ -26,7 +26,7 @@ func (a *Agent) List(ctx context.Context, p skill.Principal, cursor string, limi
 	}
 	page := make([]Summary, len(list))
 	for i, conv := range list {
-		page[i] = Summary{conv.ID, conv.Title, conv.CreatedAt, conv.UpdatedAt, conv.Messages}
+		page[i] = Summary{ID: conv.ID, Title: conv.Title, CreatedAt: conv.CreatedAt, UpdatedAt: conv.UpdatedAt, Messages: conv.Messages}
 	}
 	return page, next, nil
 }

@@ -7,51 +7,23 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"time"
-)
 
-// conversationRow is a conversation in a list.
-type conversationRow struct {
-	ID        string    `json:"id"`
-	Title     string    `json:"title"`
-	UpdatedAt time.Time `json:"updated_at"`
-	Messages  int       `json:"messages"`
-}
+	"openskill/sdk/client"
+	"openskill/sdk/skill"
+)
 
 // conversationData is one conversation.
 type conversationData struct {
-	ID       string `json:"id"`
-	Title    string `json:"title"`
-	Messages []struct {
-		Role  string `json:"role"`
-		Text  string `json:"text"`
-		Calls []struct {
-			ID        string `json:"id"`
-			Name      string `json:"name"`
-			Arguments string `json:"arguments"`
-		} `json:"calls"`
-		CallID string    `json:"call_id"`
-		Failed bool      `json:"failed"`
-		At     time.Time `json:"at"`
-	} `json:"messages"`
-	TotalTokens int       `json:"total_tokens"`
-	Pending     []pending `json:"pending"`
+	client.Conversation
 
 	Decide bool `json:"-"`
-}
-
-// pending is a call that waits for an approval.
-type pending struct {
-	ApprovalID string `json:"approval_id"`
-	SkillID    string `json:"skill_id"`
-	Script     string `json:"script"`
 }
 
 func (v *view) chat() error {
 	if err := v.allowed("chat"); err != nil {
 		return err
 	}
-	var page list[conversationRow]
+	var page list[skill.ConversationSummary]
 	if err := v.ask("GET", "/agent/conversations", values("limit", "50", "cursor", v.r.URL.Query().Get("cursor")), nil, &page); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )
 
@@ -37,8 +38,8 @@ type execution struct {
 	Tokens        *int             `json:"tokens"`
 	Error         *apiError        `json:"error"`
 	Limits        skill.LimitsJSON `json:"limits"`
-	Input         payload          `json:"input"`
-	Output        *payload         `json:"output"`
+	Input         client.Payload   `json:"input"`
+	Output        *client.Payload  `json:"output"`
 	Artifacts     []struct {
 		Name   string `json:"name"`
 		Size   int64  `json:"size"`
@@ -56,13 +57,6 @@ type execution struct {
 	Result      json.RawMessage  `json:"result"`
 	ResultHead  string           `json:"result_head"` // of a long one
 	ResultBytes int              `json:"result_bytes"`
-}
-
-type payload struct {
-	Bytes     int64           `json:"bytes"`
-	SHA256    string          `json:"sha256"`
-	JSON      json.RawMessage `json:"json"`
-	Truncated bool            `json:"truncated"`
 }
 
 func (e *execution) took() string {

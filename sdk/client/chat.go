@@ -14,6 +14,14 @@ import (
 	"openskill/sdk/sse"
 )
 
+// What is told of a turn and in lists.
+type (
+	Usage               = skill.TurnUsage
+	ToolCall            = skill.ToolCall
+	Awaited             = skill.Awaited
+	ConversationSummary = skill.ConversationSummary
+)
+
 // ChatRequest is one message to the agent.
 type ChatRequest struct {
 	Message      string `json:"message"`
@@ -63,34 +71,6 @@ const (
 	Completed        = "completed"
 	ApprovalRequired = "approval_required"
 )
-
-// Usage is what models took in a turn.
-type Usage struct {
-	PromptTokens     int     `json:"prompt_tokens"`
-	CompletionTokens int     `json:"completion_tokens"`
-	TotalTokens      int     `json:"total_tokens"`
-	Estimated        bool    `json:"estimated,omitempty"` // counted by the host, because the vendor did not say
-	CostUSD          float64 `json:"cost_usd,omitempty"`  // where the model has a price
-}
-
-// ToolCall is one call of a tool.
-type ToolCall struct {
-	ID          string             `json:"id"`
-	SkillID     string             `json:"skill_id"`
-	Arguments   json.RawMessage    `json:"arguments"`
-	Success     bool               `json:"success"`
-	Error       *skill.ResultError `json:"error"` // nil for a success
-	LatencyMS   int64              `json:"latency_ms"`
-	ExecutionID string             `json:"execution_id"` // "" where nothing ran
-}
-
-// Awaited is an approval that a turn waits for.
-type Awaited struct {
-	ApprovalID string `json:"approval_id"`
-	ToolCallID string `json:"tool_call_id"`
-	SkillID    string `json:"skill_id"`
-	Script     string `json:"script,omitempty"`
-}
 
 // EventKind is a kind of [Event].
 type EventKind string
@@ -166,15 +146,6 @@ func (c *Client) ApproveStream(ctx context.Context, conversation string, d Decis
 func approvePath(conversation string) (string, error) {
 	part, err := segment("conversation id", conversation)
 	return conversationsPath + "/" + part + ":approve", err
-}
-
-// ConversationSummary is a conversation in a list.
-type ConversationSummary struct {
-	ID        string    `json:"id"`
-	Title     string    `json:"title"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
-	Messages  int       `json:"messages"` // how many there were, also those that are no longer kept
 }
 
 // Conversation is one with the messages that are kept of it.
