@@ -35,12 +35,6 @@ instructions, and files and scripts beside it. openskill skills validate checks 
 	return cmd
 }
 
-// agentListing is what agent-skills list prints with --json.
-type agentListing struct {
-	Data     []skill.AgentSkill `json:"data"`
-	Problems []manifest.Problem `json:"problems"`
-}
-
 func (a *cli) agentSkillsListCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -58,7 +52,7 @@ go to standard error. GRANT says whether the scripts are allowed requests or var
 		if err != nil {
 			return err
 		}
-		l := agentListing{Problems: []manifest.Problem{}}
+		l := listing[skill.AgentSkill]{Problems: []manifest.Problem{}}
 		if l.Data, err = p.List(cmd.Context(), skill.Local()); err != nil {
 			return failure(err)
 		}

@@ -63,7 +63,7 @@ func listed(t *testing.T, environ []string, args ...string) []string {
 	if err := root.ExecuteContext(t.Context()); err != nil {
 		t.Fatalf("%v: %s", err, &stderr)
 	}
-	var l agentListing
+	var l listing[skill.AgentSkill]
 	musttest.Do(t, json.Unmarshal(stdout.Bytes(), &l))
 	names := []string{}
 	for _, s := range l.Data {

@@ -80,32 +80,19 @@ func (a *cli) approvalsListCommand() *cobra.Command {
 			}
 		}
 		return a.withApprovals(cmd.Context(), flags, func(approvals *approval.Store) error {
-			all, err := everyApproval(cmd.Context(), approvals, only)
+			all, err := everyPage(func(cursor string) ([]approval.Approval, string, error) {
+				return approvals.ListState(cmd.Context(), skill.Local(), only, cursor, approval.MaxPage)
+			})
 			if err != nil {
 				return hostFailed(cause(err))
 			}
 			if asJSON {
-				return a.printJSON(struct {
-					Data []approval.Approval `json:"data"`
-				}{all})
+				return a.printJSON(listOf[approval.Approval]{all})
 			}
 			return a.print("%s\n", approvalTable(all))
 		})
 	}
 	return cmd
-}
-
-// everyApproval gives all pages of a list.
-func everyApproval(ctx context.Context, approvals *approval.Store, only approval.State) ([]approval.Approval, error) {
-	all := []approval.Approval{}
-	for cursor := ""; ; {
-		page, next, err := approvals.ListState(ctx, skill.Local(), only, cursor, approval.MaxPage)
-		all = append(all, page...)
-		if err != nil || next == "" {
-			return all, err
-		}
-		cursor = next
-	}
 }
 
 func approvalTable(all []approval.Approval) string {

@@ -43,9 +43,7 @@ code.`,
 				return auditFailed(err)
 			}
 			if asJSON {
-				return a.printJSON(struct {
-					Data []records.Change `json:"data"`
-				}{append([]records.Change{}, all...)})
+				return a.printJSON(listOf[records.Change]{append([]records.Change{}, all...)})
 			}
 			t := newTable("TIME", "ACTION", "SUBJECT", "TENANT", "PRINCIPAL", "OF", "FAILED", "DETAILS")
 			for i := range all {

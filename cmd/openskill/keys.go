@@ -218,7 +218,9 @@ func (a *cli) keysListCommand() *cobra.Command {
 			return usage("--tenant %s: invalid tenant: use 1 to 64 of A-Z, a-z, 0-9, ., _, : and -", quote(tenant))
 		}
 		return a.withKeys(cmd.Context(), flags, false, func(keys *identity.Keys) error {
-			all, err := everyKey(cmd.Context(), keys, tenant)
+			all, err := everyPage(func(cursor string) ([]*identity.Key, string, error) {
+				return keys.List(cmd.Context(), identity.KeyQuery{Tenant: tenant, Limit: identity.MaxKeyPage, Cursor: cursor})
+			})
 			switch {
 			case err != nil:
 				return keysFailed(err)
@@ -229,24 +231,10 @@ func (a *cli) keysListCommand() *cobra.Command {
 			for i, k := range all {
 				shown[i] = showKey(k, "")
 			}
-			return a.printJSON(struct {
-				Data []shownKey `json:"data"`
-			}{shown})
+			return a.printJSON(listOf[shownKey]{shown})
 		})
 	}
 	return cmd
-}
-
-// everyKey gives all pages of a list.
-func everyKey(ctx context.Context, keys *identity.Keys, tenant string) (all []*identity.Key, err error) {
-	for q := (identity.KeyQuery{Tenant: tenant, Limit: identity.MaxKeyPage}); ; {
-		page, next, err := keys.List(ctx, q)
-		all = append(all, page...)
-		if err != nil || next == "" {
-			return all, err
-		}
-		q.Cursor = next
-	}
 }
 
 func keyTable(all []*identity.Key) string {

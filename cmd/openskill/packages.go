@@ -438,9 +438,7 @@ func (a *cli) listPackageFolders(store *packages.Store, asJSON bool) error {
 		return hostFailed(err)
 	}
 	if asJSON {
-		return a.printJSON(struct {
-			Data []*packages.Lock `json:"data"`
-		}{append([]*packages.Lock{}, all...)})
+		return a.printJSON(listOf[*packages.Lock]{append([]*packages.Lock{}, all...)})
 	}
 	if len(all) == 0 {
 		return a.print("no skill has packages\n")

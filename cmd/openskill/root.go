@@ -234,6 +234,24 @@ func (a *cli) printJSON(v any) error {
 	return nil
 }
 
+// listOf is how --json prints a list.
+type listOf[T any] struct {
+	Data []T `json:"data"`
+}
+
+// everyPage gives all pages of a list: what it has on each, from the one after a cursor.
+func everyPage[T any](page func(cursor string) ([]T, string, error)) ([]T, error) {
+	all := []T{}
+	for cursor := ""; ; {
+		list, next, err := page(cursor)
+		all = append(all, list...)
+		if err != nil || next == "" {
+			return all, err
+		}
+		cursor = next
+	}
+}
+
 func writeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

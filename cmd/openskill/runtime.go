@@ -170,9 +170,7 @@ what scripts can import.`,
 			return a.listModules(store, modules, asJSON)
 		}
 		if asJSON {
-			return a.printJSON(struct {
-				Data []runtimes.Status `json:"data"`
-			}{store.List()})
+			return a.printJSON(listOf[runtimes.Status]{store.List()})
 		}
 		return a.printRuntimes(store.List())
 	}

@@ -29,9 +29,9 @@ func (a *cli) skillsCommand() *cobra.Command {
 	return cmd
 }
 
-// listing is what skills list prints with --json.
-type listing struct {
-	Data     []skill.Descriptor `json:"data"`
+// listing is what the lists of skills and of Agent Skills print with --json.
+type listing[T any] struct {
+	listOf[T]
 	Problems []manifest.Problem `json:"problems"`
 }
 
@@ -56,7 +56,7 @@ standard error.`,
 		if err != nil {
 			return err
 		}
-		l := listing{Data: every(r), Problems: r.Problems()}
+		l := listing[skill.Descriptor]{listOf[skill.Descriptor]{every(r)}, r.Problems()}
 		if asJSON {
 			if l.Problems == nil {
 				l.Problems = []manifest.Problem{}
@@ -106,17 +106,11 @@ func (a *cli) catalogue(flags *settingsFlags, folders []string) (*manifest.Regis
 	return a.asChanged(flags.cmd.Context(), s, r)
 }
 
-// every gives all pages of a catalogue.
+// every gives all skills of a catalogue.
 func every(r *manifest.Registry) []skill.Descriptor {
-	all := []skill.Descriptor{}
-	for cursor := ""; ; {
-		page, next, err := r.List(cursor, manifest.MaxPage)
-		all = append(all, page...)
-		if err != nil || next == "" { // an error is a wrong cursor, which this is not
-			return all
-		}
-		cursor = next
-	}
+	// An error is a wrong cursor, which no page gave.
+	all, _ := everyPage(func(cursor string) ([]skill.Descriptor, string, error) { return r.List(cursor, manifest.MaxPage) })
+	return all
 }
 
 func (a *cli) problems(list []manifest.Problem) {
