@@ -199,9 +199,7 @@ func TestChatWithAHostHere(t *testing.T) {
 	for name, text := range map[string]string{
 		"SKILL.md": "---\nname: greeter\ndescription: Says hi.\n---\nRun scripts/hi.js.\n", "scripts/hi.js": "console.log('hi');\n",
 	} {
-		path := filepath.Join(skills, "greeter", name)
-		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		musttest.Write(t, filepath.Join(skills, "greeter", name), text)
 	}
 	state, _ := mcpState(t)
 	model, err := llmtest.New(llmtest.Script{Rules: []llmtest.Rule{

@@ -56,9 +56,7 @@ limits: {timeout_ms: 120000}
 		files["unit-converter/"+name] = string(b)
 	}
 	for name, text := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		musttest.Write(t, filepath.Join(dir, filepath.FromSlash(name)), text)
 	}
 	return dir
 }
@@ -244,9 +242,7 @@ func TestMCPApproval(t *testing.T) {
 		"SKILL.md":      "---\nname: greeter\ndescription: Greets.\n---\nRun hello.js.\n",
 		"scripts/hi.js": "console.log('hi');\n",
 	} {
-		path := filepath.Join(skills, "greeter", name)
-		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		musttest.Write(t, filepath.Join(skills, "greeter", name), text)
 	}
 	cmd := exec.CommandContext(t.Context(), "openskill", "mcp", "--skills", skills, "--state", state, "--script-approval", "version")
 	in := musttest.Get(cmd.StdinPipe())(t)

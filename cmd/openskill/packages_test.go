@@ -42,9 +42,7 @@ func skillWith(t *testing.T, name string, files map[string]string) string {
 	folder := filepath.Join(t.TempDir(), name)
 	files["SKILL.md"] = "---\nname: " + name + "\ndescription: For a test.\n---\nRun the scripts.\n"
 	for n, text := range files {
-		path := filepath.Join(folder, n)
-		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		musttest.Write(t, filepath.Join(folder, n), text)
 	}
 	return folder
 }

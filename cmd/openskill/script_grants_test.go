@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,9 +27,7 @@ func TestScriptGrants(t *testing.T) {
 		"scripts/ask.py":  "import sys, urllib.request\nbody = sys.argv[2].encode() if len(sys.argv) > 2 else None\nprint(urllib.request.urlopen(sys.argv[1], body).read().decode())\n",
 		"scripts/vars.py": "import os\nprint(os.environ.get('A'), os.environ.get('FROM_HERE'))\n",
 	} {
-		path := filepath.Join(folder, name)
-		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		musttest.Write(t, filepath.Join(folder, name), text)
 	}
 	for _, c := range []struct {
 		name   string

@@ -88,8 +88,7 @@ func TestVectorsByTheDoor(t *testing.T) {
 				data = t.TempDir()
 			}
 			for name, text := range v.Files {
-				path := filepath.Join(data, filepath.FromSlash(name))
-				musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
+				musttest.Write(t, filepath.Join(data, filepath.FromSlash(name)), text)
 			}
 			got := callSkill(t, folder, state, string(v.Input), data)
 			if v.Name == "own_error" {
@@ -134,8 +133,7 @@ func TestSDKsAsTheirReadmesSay(t *testing.T) {
 			root, state := t.TempDir(), t.TempDir()
 			folder := filepath.Join(root, "greeter")
 			for _, m := range block.FindAllStringSubmatch(string(readme), -1) {
-				path := filepath.Join(folder, filepath.FromSlash(m[1]))
-				musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(m[2]), 0o600)))
+				musttest.Write(t, filepath.Join(folder, filepath.FromSlash(m[1])), m[2])
 			}
 			switch c.language {
 			case "go":

@@ -24,9 +24,7 @@ func TestSkillsTrust(t *testing.T) {
 	folder := filepath.Join(skills, "greet.bak")
 	write := func(name, text string) {
 		t.Helper()
-		path := filepath.Join(folder, name)
-		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		musttest.Write(t, filepath.Join(folder, name), text)
 	}
 	run := func(want int, args ...string) string {
 		t.Helper()

@@ -109,8 +109,7 @@ func openLeaky(t *testing.T) *leakyHost {
 func (l *leakyHost) write(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join(l.dir, "skills", "leaky", name)
-	musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
+	musttest.Write(t, path, text)
 }
 
 // ask sends a request to the API as the operator, and notes the answer.

@@ -22,8 +22,7 @@ func TestApprovalHoldsInAnotherProcess(t *testing.T) {
 	url, program, skills := pgtest.Start(t), hosttest.Program(t, "../.."), t.TempDir()
 	for name, text := range map[string]string{"SKILL.md": "---\nname: hello\ndescription: Greets.\n---\nRun scripts/hi.js.\n", "scripts/hi.js": `console.log("hi");`} {
 		file := filepath.Join(skills, "hello", name)
-		musttest.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
-		musttest.Do(t, os.WriteFile(file, []byte(text), 0o600))
+		musttest.Write(t, file, text)
 	}
 	start := func() (ask func(method, path string) string) {
 		t.Helper()

@@ -2,7 +2,6 @@ package catalogue
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -369,7 +368,7 @@ func TestWhatACrashLeaves(t *testing.T) {
 		filepath.Join(s.Folder("acme"), strings.Repeat("0", 64), "skill.yaml"),                // moved, and not in the database
 		filepath.Join(s.o.Dir, "t-other", "1.0.0@0123456789abcdef", "lib", "made", "nothing"), // of nobody
 	} {
-		musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{"), 0o600)))
+		musttest.Write(t, path, "{")
 	}
 	s = open(t, dir, nil)
 	if list := folders(t, s); len(list) != 1 || list[0] != must(s.Get("acme", "up", "1.0.0")).Folder {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -58,8 +57,7 @@ func open(t *testing.T, change func(*Options)) *house {
 	dir := t.TempDir()
 	write := func(path, text string) {
 		path = filepath.Join(dir, path)
-		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		musttest.Write(t, path, text)
 	}
 	write("trusted/stats/skill.yaml", file)
 	write("trusted/off/skill.yaml", strings.Replace(file, "id: stats", "id: off\nis_enabled: false", 1))

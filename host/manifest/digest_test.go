@@ -22,7 +22,7 @@ func TestDigest(t *testing.T) {
 	h := sha256.New()
 	h.Write([]byte("openskill folder 1\n"))
 	for i := len(files) - 1; i >= 0; i-- {
-		write(t, filepath.Join(dir, files[i].path), files[i].text)
+		musttest.Write(t, filepath.Join(dir, files[i].path), files[i].text)
 	}
 	for _, f := range files {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(f.path))))
@@ -47,12 +47,12 @@ func TestDigest(t *testing.T) {
 		t.Error("a folder or a time changed the digest")
 	}
 	// What counts.
-	write(t, filepath.Join(dir, "a-b"), "2")
+	musttest.Write(t, filepath.Join(dir, "a-b"), "2")
 	if digest() == want {
 		t.Error("another content has the same digest")
 	}
-	write(t, filepath.Join(dir, "a-b"), "1")
-	write(t, filepath.Join(dir, "empty", "f"), "")
+	musttest.Write(t, filepath.Join(dir, "a-b"), "1")
+	musttest.Write(t, filepath.Join(dir, "empty", "f"), "")
 	if digest() == want {
 		t.Error("another file has the same digest")
 	}
@@ -60,8 +60,8 @@ func TestDigest(t *testing.T) {
 
 func TestDigestCaps(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a"), "123")
-	write(t, filepath.Join(dir, "b"), "45")
+	musttest.Write(t, filepath.Join(dir, "a"), "123")
+	musttest.Write(t, filepath.Join(dir, "b"), "45")
 	for _, c := range []struct {
 		files int
 		bytes int64

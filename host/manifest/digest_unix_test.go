@@ -22,7 +22,7 @@ func TestFIFOs(t *testing.T) {
 		t.Errorf("problems %v", p)
 	}
 	dir = t.TempDir()
-	write(t, filepath.Join(dir, ManifestFile), fmt.Sprintf(small, "a"))
+	musttest.Write(t, filepath.Join(dir, ManifestFile), fmt.Sprintf(small, "a"))
 	musttest.Do(t, syscall.Mkfifo(filepath.Join(dir, "m.wasm"), 0o600))
 	if _, err := Digest(dir); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("got %v", err)

@@ -28,9 +28,9 @@ func TestReadFolder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, filepath.Join(dir, ManifestFile), c.manifest)
+			musttest.Write(t, filepath.Join(dir, ManifestFile), c.manifest)
 			if c.module {
-				write(t, filepath.Join(dir, "m.wasm"), "\x00asm")
+				musttest.Write(t, filepath.Join(dir, "m.wasm"), "\x00asm")
 			}
 			s, problems := ReadFolder(dir, c.options)
 			if c.want != "" {

@@ -24,17 +24,17 @@ func TestPulledSkills(t *testing.T) {
 		trust        skill.Trust // in the lock file
 	}{{"own", native, -1}, {"stranger", script, skill.Community}, {"partner", native, skill.Trusted}, {"liar", native, skill.Community}, {"edited", script, skill.Community}} {
 		folder := filepath.Join(dir, s.id)
-		write(t, filepath.Join(folder, ManifestFile), fmt.Sprintf(s.manifest, s.id))
-		write(t, filepath.Join(folder, "a.py"), "")
-		write(t, filepath.Join(folder, "a.mjs"), "")
+		musttest.Write(t, filepath.Join(folder, ManifestFile), fmt.Sprintf(s.manifest, s.id))
+		musttest.Write(t, filepath.Join(folder, "a.py"), "")
+		musttest.Write(t, filepath.Join(folder, "a.mjs"), "")
 		digest := musttest.Get(Digest(folder))(t)
 		if s.trust >= 0 {
 			f.Skills[skill.ID(s.id)] = &LockEntry{Version: "1.0.0", Digest: digest, Reference: "r", Manifest: digest, Trust: s.trust, Key: map[skill.Trust]string{skill.Trusted: "RW"}[s.trust]}
 		}
 	}
-	write(t, filepath.Join(dir, "edited", "more"), "")
+	musttest.Write(t, filepath.Join(dir, "edited", "more"), "")
 	b := musttest.Get(f.Encode())(t)
-	write(t, filepath.Join(dir, LockName), string(b))
+	musttest.Write(t, filepath.Join(dir, LockName), string(b))
 	one := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1}
 	trusts := func(paths ...string) (string, string) {
 		o := Options{Defaults: one, Caps: one}
@@ -87,13 +87,13 @@ func trusting(t *testing.T, o Options, roots ...string) (skills, problems string
 
 func scripted(t *testing.T, folder, id, version string) {
 	t.Helper()
-	write(t, filepath.Join(folder, ManifestFile), fmt.Sprintf("id: %s\nversion: %s\ndescription: d\ntype: wasm\nruntime: javascript\nentry: a.mjs\n", id, version))
-	write(t, filepath.Join(folder, "a.mjs"), "")
+	musttest.Write(t, filepath.Join(folder, ManifestFile), fmt.Sprintf("id: %s\nversion: %s\ndescription: d\ntype: wasm\nruntime: javascript\nentry: a.mjs\n", id, version))
+	musttest.Write(t, filepath.Join(folder, "a.mjs"), "")
 }
 
 func marked(t *testing.T, folder string) {
 	t.Helper()
-	write(t, filepath.Join(folder, MarkFile), Mark)
+	musttest.Write(t, filepath.Join(folder, MarkFile), Mark)
 }
 
 // Of one id the operator's own skill is served, whatever is found first and wherever it is.
@@ -108,7 +108,7 @@ func TestOwnSkillsWinOverPulledOnes(t *testing.T) {
 	scripted(t, filepath.Join(second, "echo"), "echo", "1.0.0")
 	scripted(t, filepath.Join(first, "d"), "tool", "9.0.0")
 	marked(t, filepath.Join(first, "d"))
-	write(t, filepath.Join(tools, "tool.py"), "")
+	musttest.Write(t, filepath.Join(tools, "tool.py"), "")
 	scripted(t, filepath.Join(first, "e"), "only", "9.0.0")
 	marked(t, filepath.Join(first, "e"))
 	got, problems := trusting(t, Options{CLIDir: tools}, first, second)
@@ -129,12 +129,12 @@ func TestPulledFoldersAreNoCodeOfTheOperators(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	native := filepath.Join(dir, "stranger")
-	write(t, filepath.Join(native, "a.py"), "")
-	write(t, filepath.Join(native, "a.mjs"), "")
+	musttest.Write(t, filepath.Join(native, "a.py"), "")
+	musttest.Write(t, filepath.Join(native, "a.mjs"), "")
 	marked(t, native)
 	const entry = `{"name":"stranger","description":"d","type":"cli","runtime":"python","entry":"a.py","input_schema":{"type":"object"},"output_schema":{"type":"object"}}`
 	script := strings.NewReplacer("cli", "wasm", "python", "javascript", "a.py", "a.mjs").Replace(entry) // native code is none's
-	write(t, filepath.Join(dir, ListFile), "skills:\n- "+entry+"\n")
+	musttest.Write(t, filepath.Join(dir, ListFile), "skills:\n- "+entry+"\n")
 	got, problems := trusting(t, Options{}, dir)
 	if got != "" || !strings.Contains(problems, "cannot be code of the operator's list") {
 		t.Errorf("in a list: %s\n%s", got, problems)
@@ -176,7 +176,7 @@ func TestOriginsOfFoldersAbove(t *testing.T) {
 			all = map[skill.ID]*LockEntry{}
 		}
 		b := musttest.Get((&Lock{Lock: LockGeneration, Skills: all}).Encode())(t)
-		write(t, filepath.Join(dir, LockName), string(b))
+		musttest.Write(t, filepath.Join(dir, LockName), string(b))
 	}
 	entry := func(digest, key string, trust skill.Trust) *LockEntry {
 		return &LockEntry{Version: "1.0.0", Digest: digest, Reference: "r", Manifest: digest, Key: key, Trust: trust}
@@ -204,7 +204,7 @@ func TestOriginsOfFoldersAbove(t *testing.T) {
 		t.Errorf("below a mark: %s", got)
 	}
 	musttest.Do(t, os.Remove(filepath.Join(top, MarkFile)))
-	write(t, filepath.Join(dir, LockName), "{")
+	musttest.Write(t, filepath.Join(dir, LockName), "{")
 	if got, _ := trusting(t, Options{}, filepath.Join(top, "in")); got != "deep 1.0.0 community" {
 		t.Errorf("below a damaged lock file: %s", got)
 	}
@@ -214,7 +214,7 @@ func TestOriginsOfFoldersAbove(t *testing.T) {
 func TestDigestLeavesOutTheMarkAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a"), "1")
+	musttest.Write(t, filepath.Join(dir, "a"), "1")
 	digest := func() string {
 		t.Helper()
 		return musttest.Get(Digest(dir))(t)
@@ -225,7 +225,7 @@ func TestDigestLeavesOutTheMarkAlone(t *testing.T) {
 		t.Error("the mark counts")
 	}
 	for what, text := range map[string]string{"more": Mark + "x", "less": Mark[1:], "nothing": ""} {
-		write(t, filepath.Join(dir, MarkFile), text)
+		musttest.Write(t, filepath.Join(dir, MarkFile), text)
 		if digest() == want {
 			t.Errorf("a file in place of the mark that has %s does not count", what)
 		}
@@ -240,8 +240,8 @@ func TestDigestLeavesOutTheMarkAlone(t *testing.T) {
 // A list in a stranger's folder names no script of the operator's CLI folder.
 func TestListsOfStrangersHaveNoNativeCode(t *testing.T) {
 	dir, scripts := t.TempDir(), t.TempDir()
-	write(t, filepath.Join(dir, ListFile), "skills:\n- {name: tool, description: d, input_schema: {type: object}, output_schema: {type: object}}\n")
-	write(t, filepath.Join(scripts, "tool.py"), "")
+	musttest.Write(t, filepath.Join(dir, ListFile), "skills:\n- {name: tool, description: d, input_schema: {type: object}, output_schema: {type: object}}\n")
+	musttest.Write(t, filepath.Join(scripts, "tool.py"), "")
 	r := musttest.Get(Open(Options{Roots: []Root{{Path: dir}}, CLIDir: scripts, Defaults: limits(1), Caps: limits(1)}))(t)
 	if s, err := r.Get("tool", ""); err != nil || s.Descriptor.Description == "d" {
 		t.Errorf("the operator's own script is %+v, %v", s, err)
@@ -254,8 +254,8 @@ func TestListsOfStrangersHaveNoNativeCode(t *testing.T) {
 // Hidden folders are no skills: pulls unpack in them what is not accepted yet.
 func TestHiddenFoldersAreNoSkills(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, ".openskill-pull-1", ManifestFile), fmt.Sprintf(small, "half"))
-	write(t, filepath.Join(dir, "whole", ManifestFile), fmt.Sprintf(small, "whole"))
+	musttest.Write(t, filepath.Join(dir, ".openskill-pull-1", ManifestFile), fmt.Sprintf(small, "half"))
+	musttest.Write(t, filepath.Join(dir, "whole", ManifestFile), fmt.Sprintf(small, "whole"))
 	if r := open(t, Root{dir, skill.Trusted}); fmt.Sprint(r.IDs()) != "[whole]" {
 		t.Errorf("%v is served", r.IDs())
 	}

@@ -41,12 +41,6 @@ is_enabled: true
 
 const small = "id: %s\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: m.wasm\n"
 
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
-}
-
 // problemsOf are what [Validate] reports.
 func problemsOf(dir string, packages Packages) []Problem {
 	problems, _ := Validate(dir, Options{Packages: packages})
@@ -77,8 +71,8 @@ func open(t *testing.T, roots ...Root) *Registry {
 
 func TestManifestInFull(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "calc", ManifestFile), full)
-	write(t, filepath.Join(dir, "calc", "calculator.py"), "print()")
+	musttest.Write(t, filepath.Join(dir, "calc", ManifestFile), full)
+	musttest.Write(t, filepath.Join(dir, "calc", "calculator.py"), "print()")
 	r := open(t, Root{dir, skill.Trusted})
 	if p := r.Problems(); len(p) > 0 {
 		t.Fatal(p)
@@ -205,8 +199,8 @@ func TestProblems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, filepath.Join(dir, ManifestFile), c.manifest)
-			write(t, filepath.Join(dir, "sub", "x"), "")
+			musttest.Write(t, filepath.Join(dir, ManifestFile), c.manifest)
+			musttest.Write(t, filepath.Join(dir, "sub", "x"), "")
 			problems := problemsOf(dir, known)
 			for _, p := range problems {
 				if p.Line == c.line && strings.Contains(p.Message, c.want) {
@@ -226,7 +220,7 @@ func TestProblems(t *testing.T) {
 func TestRequires(t *testing.T) {
 	dir := t.TempDir()
 	manifest := strings.Replace(fmt.Sprintf(small, "a"), "runtime: wasi\nentry: m.wasm", "runtime: python\nentry: m.py", 1) + "requires: [pandas, numpy]\n"
-	write(t, filepath.Join(dir, ManifestFile), manifest)
+	musttest.Write(t, filepath.Join(dir, ManifestFile), manifest)
 	s := musttest.Get(open(t, Root{dir, skill.Trusted}).Get("a", ""))(t)
 	if diff := cmp.Diff([]string{"pandas", "numpy"}, s.Descriptor.Requires); diff != "" {
 		t.Error(diff)
@@ -239,7 +233,7 @@ func TestRequires(t *testing.T) {
 
 func TestAllProblemsAreReported(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, ManifestFile), "id: A\nversion: x\nlimits: {fuel: -1, cpu: 1}\ntype: x\n")
+	musttest.Write(t, filepath.Join(dir, ManifestFile), "id: A\nversion: x\nlimits: {fuel: -1, cpu: 1}\ntype: x\n")
 	got := map[string]bool{}
 	for _, p := range problemsOf(dir, known) {
 		got[strings.TrimPrefix(p.String(), filepath.Join(dir, ManifestFile))[:10]] = true
@@ -261,12 +255,12 @@ func TestAllProblemsAreReported(t *testing.T) {
 
 func TestCommunityFoldersHaveNoNativeCode(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a", ManifestFile), strings.Replace(fmt.Sprintf(small, "a"), "wasm\nruntime: wasi", "cli\nruntime: python", 1))
-	write(t, filepath.Join(dir, "b", ManifestFile), fmt.Sprintf(small, "b")+"fallback: {type: cli, runtime: python, entry: b.py}\n")
-	write(t, filepath.Join(dir, "c", ManifestFile), fmt.Sprintf(small, "c"))
+	musttest.Write(t, filepath.Join(dir, "a", ManifestFile), strings.Replace(fmt.Sprintf(small, "a"), "wasm\nruntime: wasi", "cli\nruntime: python", 1))
+	musttest.Write(t, filepath.Join(dir, "b", ManifestFile), fmt.Sprintf(small, "b")+"fallback: {type: cli, runtime: python, entry: b.py}\n")
+	musttest.Write(t, filepath.Join(dir, "c", ManifestFile), fmt.Sprintf(small, "c"))
 	far := "permissions: {http: ['https://a.example POST']}\n"
-	write(t, filepath.Join(dir, "d", ManifestFile), strings.Replace(fmt.Sprintf(small, "d"), "wasm\nruntime: wasi", "http", 1)+far)
-	write(t, filepath.Join(dir, "e", ManifestFile), fmt.Sprintf(small, "e")+"fallback: {type: http, entry: e.json}\n"+far)
+	musttest.Write(t, filepath.Join(dir, "d", ManifestFile), strings.Replace(fmt.Sprintf(small, "d"), "wasm\nruntime: wasi", "http", 1)+far)
+	musttest.Write(t, filepath.Join(dir, "e", ManifestFile), fmt.Sprintf(small, "e")+"fallback: {type: http, entry: e.json}\n"+far)
 	r := open(t, Root{Path: dir}) // the zero trust
 	if _, err := r.Get("c", ""); err != nil {
 		t.Errorf("the sandboxed skill is refused: %v", err)
@@ -283,8 +277,8 @@ func TestCommunityFoldersHaveNoNativeCode(t *testing.T) {
 
 func TestLinksAreRefused(t *testing.T) {
 	outside := t.TempDir()
-	write(t, filepath.Join(outside, "secret"), "x")
-	write(t, filepath.Join(outside, ManifestFile), fmt.Sprintf(small, "linked"))
+	musttest.Write(t, filepath.Join(outside, "secret"), "x")
+	musttest.Write(t, filepath.Join(outside, ManifestFile), fmt.Sprintf(small, "linked"))
 	for name, link := range map[string][2]string{
 		"file out":      {filepath.Join(outside, "secret"), "skill/m.wasm"},
 		"folder out":    {outside, "skill/sub"},
@@ -296,7 +290,7 @@ func TestLinksAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, filepath.Join(dir, "skill", ManifestFile), fmt.Sprintf(small, "a"))
+			musttest.Write(t, filepath.Join(dir, "skill", ManifestFile), fmt.Sprintf(small, "a"))
 			musttest.Do(t, os.Symlink(link[0], filepath.Join(dir, link[1])))
 			r := open(t, Root{dir, skill.Trusted})
 			if got := fmt.Sprint(r.Problems()); len(r.Problems()) == 0 || !strings.Contains(got, "symbolic link") && !strings.Contains(got, "not a regular file") {
@@ -314,7 +308,7 @@ func TestLinksAreRefused(t *testing.T) {
 
 func TestManifestThatIsALink(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "elsewhere.yaml"), fmt.Sprintf(small, "a"))
+	musttest.Write(t, filepath.Join(dir, "elsewhere.yaml"), fmt.Sprintf(small, "a"))
 	musttest.Do(t, os.Mkdir(filepath.Join(dir, "s"), 0o700))
 	musttest.Do(t, os.Symlink("../elsewhere.yaml", filepath.Join(dir, "s", ManifestFile)))
 	if p := problemsOf(filepath.Join(dir, "s"), known); len(p) == 0 || !strings.Contains(p[0].Message, "regular file") {
@@ -324,10 +318,10 @@ func TestManifestThatIsALink(t *testing.T) {
 
 func TestDuplicateIDs(t *testing.T) {
 	first, second, scripts := t.TempDir(), t.TempDir(), t.TempDir()
-	write(t, filepath.Join(first, "x", ManifestFile), fmt.Sprintf(small, "same"))
-	write(t, filepath.Join(second, "y", ManifestFile), strings.Replace(fmt.Sprintf(small, "same"), "1.0.0", "2.0.0", 1))
-	write(t, filepath.Join(second, "z", ManifestFile), fmt.Sprintf(small, "other"))
-	write(t, filepath.Join(scripts, "same.py"), "")
+	musttest.Write(t, filepath.Join(first, "x", ManifestFile), fmt.Sprintf(small, "same"))
+	musttest.Write(t, filepath.Join(second, "y", ManifestFile), strings.Replace(fmt.Sprintf(small, "same"), "1.0.0", "2.0.0", 1))
+	musttest.Write(t, filepath.Join(second, "z", ManifestFile), fmt.Sprintf(small, "other"))
+	musttest.Write(t, filepath.Join(scripts, "same.py"), "")
 	r := musttest.Get(Open(Options{Roots: []Root{{first, skill.Builtin}, {second, skill.Trusted}}, CLIDir: scripts, Defaults: limits(1), Caps: limits(1)}))(t)
 	s, err := r.Get("same", "")
 	if err != nil || s.Descriptor.Version != "1.0.0" || s.Descriptor.Trust != skill.Builtin {
@@ -373,13 +367,13 @@ const list = `skills:
 
 func TestListAndScripts(t *testing.T) {
 	dir, scripts := t.TempDir(), t.TempDir()
-	write(t, filepath.Join(dir, ListFile), list)
-	write(t, filepath.Join(dir, "module", "m.wasm"), "\x00asm")
-	write(t, filepath.Join(scripts, "voc_search.py"), "print('{}')")
-	write(t, filepath.Join(scripts, "plain.py"), "print('{}')")
-	write(t, filepath.Join(scripts, "Not-An-Id.py"), "")
-	write(t, filepath.Join(scripts, "__init__.py"), "")
-	write(t, filepath.Join(scripts, "notes.txt"), "")
+	musttest.Write(t, filepath.Join(dir, ListFile), list)
+	musttest.Write(t, filepath.Join(dir, "module", "m.wasm"), "\x00asm")
+	musttest.Write(t, filepath.Join(scripts, "voc_search.py"), "print('{}')")
+	musttest.Write(t, filepath.Join(scripts, "plain.py"), "print('{}')")
+	musttest.Write(t, filepath.Join(scripts, "Not-An-Id.py"), "")
+	musttest.Write(t, filepath.Join(scripts, "__init__.py"), "")
+	musttest.Write(t, filepath.Join(scripts, "notes.txt"), "")
 	r := musttest.Get(Open(Options{Roots: []Root{{dir, skill.Trusted}}, CLIDir: scripts, Defaults: limits(1), Caps: limits(1)}))(t)
 	page, next, err := r.List("", 0)
 	if err != nil || next != "" {
@@ -418,7 +412,7 @@ func TestListAndScripts(t *testing.T) {
 
 func TestCheckInput(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, ManifestFile), full)
+	musttest.Write(t, filepath.Join(dir, ManifestFile), full)
 	r := open(t, Root{dir, skill.Trusted})
 	s := musttest.Get(r.Get("calculator", ""))(t)
 	for name, c := range map[string]struct {
@@ -467,7 +461,7 @@ func TestCheckInput(t *testing.T) {
 // no schema has looked at.
 func TestRefusesFieldsInAnotherCase(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, ManifestFile), fmt.Sprintf(small, "a")+"input_schema: {type: object, properties: {sink: {type: string}, Sink: {type: string}}}\n")
+	musttest.Write(t, filepath.Join(dir, ManifestFile), fmt.Sprintf(small, "a")+"input_schema: {type: object, properties: {sink: {type: string}, Sink: {type: string}}}\n")
 	s := musttest.Get(open(t, Root{dir, skill.Trusted}).Get("a", ""))(t)
 	for given, refused := range map[string]bool{"sink": false, "Sink": false, "other": false, "SINK": true, "\u017fink": true, "sin\u212a": true} {
 		err := s.CheckInput(map[string]any{given: "x"}, MaxSteps)
@@ -481,7 +475,7 @@ func TestPages(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 7 {
 		id := fmt.Sprintf("s%d", i)
-		write(t, filepath.Join(dir, id, ManifestFile), fmt.Sprintf(small, id))
+		musttest.Write(t, filepath.Join(dir, id, ManifestFile), fmt.Sprintf(small, id))
 	}
 	r := open(t, Root{dir, skill.Trusted})
 	var got []string

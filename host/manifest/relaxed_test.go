@@ -17,8 +17,7 @@ func seedFiles(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		at := filepath.Join(dir, filepath.FromSlash(name))
-		musttest.Do(t, os.MkdirAll(filepath.Dir(at), 0o700))
-		musttest.Do(t, os.WriteFile(at, []byte(text), 0o600))
+		musttest.Write(t, at, text)
 	}
 	return dir
 }

@@ -141,9 +141,7 @@ func folders(t *testing.T, skills map[string]map[string]string) (*agentskills.Pr
 	root := t.TempDir()
 	for name, files := range skills {
 		for file, text := range files {
-			path := filepath.Join(root, name, filepath.FromSlash(file))
-			musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-			musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
+			musttest.Write(t, filepath.Join(root, name, filepath.FromSlash(file)), text)
 		}
 	}
 	source := musttest.Get(agentskills.NewFileSource([]agentskills.Root{{Path: root, Trust: skill.Trusted}}, nil))(t)

@@ -175,8 +175,7 @@ func TestAtOnceAndMended(t *testing.T) {
 	analyzer(t) // skips
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pyast-"+strings.TrimPrefix(pysource.Digest(), "sha256:")[:16], "answer.py")
-	musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	musttest.Do(t, os.WriteFile(path, []byte("print('{}')"), 0o600))
+	musttest.Write(t, path, "print('{}')")
 	a := pysource.New(pysource.Options{Runner: shared.Python(), Dir: dir})
 	var all sync.WaitGroup
 	for range 8 {

@@ -44,8 +44,7 @@ func tree(t *testing.T, dir string) map[string]string {
 func put(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
+		musttest.Write(t, filepath.Join(dir, filepath.FromSlash(name)), text)
 	}
 }
 

@@ -1,7 +1,11 @@
 // Package musttest ends tests at an error that they do not expect.
 package musttest
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
 
 // Do ends the test if err is not nil.
 func Do(tb testing.TB, err error) {
@@ -19,4 +23,11 @@ func Get[T any](value T, err error) func(testing.TB) T {
 		Do(tb, err)
 		return value
 	}
+}
+
+// Write makes a file that only its owner reads, and the folders above it.
+func Write(tb testing.TB, path, text string) {
+	tb.Helper()
+	Do(tb, os.MkdirAll(filepath.Dir(path), 0o700))
+	Do(tb, os.WriteFile(path, []byte(text), 0o600))
 }

@@ -83,9 +83,7 @@ func (w *world) folder(id, version, text string) string {
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		musttest.Write(t, filepath.Join(dir, filepath.FromSlash(name)), text)
 	}
 }
 

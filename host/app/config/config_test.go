@@ -17,12 +17,6 @@ import (
 	"openskill/sdk/skill"
 )
 
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
-}
-
 func TestDefaults(t *testing.T) {
 	dir := t.TempDir()
 	s := musttest.Get(Load(Sources{Dir: dir}))(t)
@@ -60,9 +54,9 @@ func TestPrecedence(t *testing.T) {
 		}
 	}
 	check(15000, FromDefault)
-	write(t, filepath.Join(dir, "openskill.yaml"), "timeout_ms: 1\n")
+	musttest.Write(t, filepath.Join(dir, "openskill.yaml"), "timeout_ms: 1\n")
 	check(1, FromFile)
-	write(t, filepath.Join(dir, ".env"), "OPENSKILL_TIMEOUT_MS=2\nOPENAI_API_KEY=sk-1\n")
+	musttest.Write(t, filepath.Join(dir, ".env"), "OPENSKILL_TIMEOUT_MS=2\nOPENAI_API_KEY=sk-1\n")
 	check(2, FromDotEnv)
 	from.Environ = []string{"OPENSKILL_TIMEOUT_MS=3"}
 	check(3, FromEnv)
@@ -77,7 +71,7 @@ func TestPrecedence(t *testing.T) {
 
 func TestOtherFile(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "host.yaml"), "listen: localhost:0\ndebug: true\nconcurrency: 4\n")
+	musttest.Write(t, filepath.Join(dir, "host.yaml"), "listen: localhost:0\ndebug: true\nconcurrency: 4\n")
 	s := musttest.Get(Load(Sources{Dir: dir, File: "host.yaml"}))(t)
 	if s.Listen != "localhost:0" || !s.Debug || s.Concurrency != 4 {
 		t.Errorf("got %+v", s)
@@ -98,8 +92,8 @@ func TestUnknownNamesOfTheEnvironmentAreTold(t *testing.T) {
 // must name the setting, its source and what is accepted.
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "file"), "x")
-	write(t, filepath.Join(dir, "data", "a.txt"), "x")
+	musttest.Write(t, filepath.Join(dir, "file"), "x")
+	musttest.Write(t, filepath.Join(dir, "data", "a.txt"), "x")
 	for name, c := range map[string]struct {
 		env, file, dotenv, flag string // NAME=value, two texts, name=value
 		want                    []string
@@ -170,7 +164,7 @@ func TestRefused(t *testing.T) {
 				path := filepath.Join(dir, file)
 				_ = os.Remove(path) // of the case before
 				if text != "" {
-					write(t, path, text)
+					musttest.Write(t, path, text)
 				}
 			}
 			put("openskill.yaml", c.file)
@@ -222,7 +216,7 @@ func TestEveryProblemIsToldAtOnce(t *testing.T) {
 
 func TestSyntaxErrorsOfDotEnvShowNoSecret(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, ".env"), "KEY=\"sk-very-secret\nOTHER\n")
+	musttest.Write(t, filepath.Join(dir, ".env"), "KEY=\"sk-very-secret\nOTHER\n")
 	_, err := Load(Sources{Dir: dir})
 	if err == nil || strings.Contains(err.Error(), "sk-very-secret") {
 		t.Errorf("got %v", err)
@@ -261,7 +255,7 @@ func TestTableIsComplete(t *testing.T) {
 // TestPartsOfASetting: a part that is not given has what a lower source says of it.
 func TestPartsOfASetting(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "openskill.yaml"), "timeout_ms: 1000/2000\nrate: {tenant: 10, principal: 5}\nconcurrency: 8\n"+
+	musttest.Write(t, filepath.Join(dir, "openskill.yaml"), "timeout_ms: 1000/2000\nrate: {tenant: 10, principal: 5}\nconcurrency: 8\n"+
 		"providers:\n  openai: {key: k, model: m}\n  llm-service: {base: 'http://127.0.0.1:1'}\nretention_days: records:7\n")
 	s := musttest.Get(Load(Sources{Dir: dir, Environ: []string{"OPENSKILL_TIMEOUT_MS=/4000", "OPENSKILL_RATE=tenant:20", "OPENAI_MODEL=n", "OPENSKILL_PROVIDERS=openai.model:o,deepseek.key:d"}, Flags: map[string]string{"concurrency": "skill:3"}}))(t)
 	got := fmt.Sprintln(s.TimeoutMS, s.MaxTimeoutMS, s.RateTenant, s.RatePrincipal, s.RateRequests, s.Concurrency, s.ConcurrencyPerSkill, s.AuditDays, s.AgentDays, s.OpenAIKey, s.OpenAIModel, s.DeepSeekKey, s.LLMServiceURL)
@@ -305,7 +299,7 @@ func TestOldNames(t *testing.T) {
 			"the flag --" + flagOfOld(name): {Dir: dir, Flags: map[string]string{flagOfOld(name): text}},
 			"old.yaml:1":                    {Dir: dir, File: "old.yaml"},
 		} {
-			write(t, filepath.Join(dir, "old.yaml"), keyOf(name)+": "+text+"\n")
+			musttest.Write(t, filepath.Join(dir, "old.yaml"), keyOf(name)+": "+text+"\n")
 			s, err := Load(from)
 			if err != nil {
 				t.Errorf("%s from %s: %v", name, place, err)

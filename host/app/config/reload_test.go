@@ -19,7 +19,7 @@ func TestChange(t *testing.T) {
 	file := filepath.Join(dir, "openskill.yaml")
 	load := func(text string) *Settings {
 		t.Helper()
-		write(t, file, text)
+		musttest.Write(t, file, text)
 		return musttest.Get(Load(Sources{Dir: dir}))(t)
 	}
 	old := load("rate: tenant:5\nfuel: 100\n")

@@ -36,7 +36,7 @@ func TestSampleLoads(t *testing.T) {
 	}
 	load := func(t *testing.T, text string) *Settings {
 		t.Helper()
-		write(t, filepath.Join(dir, "openskill.yaml"), text)
+		musttest.Write(t, filepath.Join(dir, "openskill.yaml"), text)
 		return musttest.Get(Load(Sources{Dir: dir}))(t)
 	}
 	sample := string(Sample())
@@ -105,7 +105,7 @@ func TestShowHidesSecrets(t *testing.T) {
 // TestEveryWrongSettingIsNamed has problems of all kinds at once.
 func TestEveryWrongSettingIsNamed(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "openskill.yaml"), "fuel: much\nnothing_like_that: 1\nmemory_mb: 4096\n")
+	musttest.Write(t, filepath.Join(dir, "openskill.yaml"), "fuel: much\nnothing_like_that: 1\nmemory_mb: 4096\n")
 	_, err := Load(Sources{Dir: dir, Environ: []string{"OPENSKILL_TIMEOUT_MS=0", "OPENSKILL_AUTH=perhaps", "OPENSKILL_RATE=tenant:x"}})
 	if err == nil {
 		t.Fatal("accepted")

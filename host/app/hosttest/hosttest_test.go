@@ -14,8 +14,7 @@ import (
 func write(t *testing.T, text string, path ...string) {
 	t.Helper()
 	file := filepath.Join(path...)
-	musttest.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
-	musttest.Do(t, os.WriteFile(file, []byte(text), 0o600))
+	musttest.Write(t, file, text)
 }
 
 func there(path ...string) bool {

@@ -64,9 +64,7 @@ func folder(t testing.TB, files map[string]string) *os.Root {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		musttest.Write(t, filepath.Join(dir, filepath.FromSlash(name)), text)
 	}
 	root := musttest.Get(os.OpenRoot(dir))(t)
 	t.Cleanup(func() { _ = root.Close() })

@@ -221,9 +221,7 @@ func write(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "unit")
 	for name, text := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		musttest.Write(t, filepath.Join(dir, filepath.FromSlash(name)), text)
 	}
 	return dir
 }

@@ -17,9 +17,7 @@ import (
 func write(t *testing.T, folder string, files ...string) {
 	t.Helper()
 	for _, name := range files {
-		path := filepath.Join(folder, filepath.FromSlash(name))
-		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		musttest.Do(t, os.WriteFile(path, []byte("x"), 0o600))
+		musttest.Write(t, filepath.Join(folder, filepath.FromSlash(name)), "x")
 	}
 }
 

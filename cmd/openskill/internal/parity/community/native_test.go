@@ -114,9 +114,7 @@ func (k *kase) interpreter() []string {
 func (k *kase) put(t *testing.T, folder string) {
 	t.Helper()
 	for name, text := range k.Files {
-		path := filepath.Join(folder, filepath.FromSlash(name))
-		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		musttest.Write(t, filepath.Join(folder, filepath.FromSlash(name)), text)
 	}
 }
 
