@@ -46,15 +46,15 @@ var forArm64 = []edit{
 
 // notThere are the instructions that the edited compiler alone has, as the checker names them.
 var notThere = []edit{
-	{wazevo + "backend/isa/amd64/regcheck_effects.go", "aluRmiR, refuel, ", "aluRmiR, "},
-	{wazevo + "backend/isa/amd64/regcheck_effects.go", "exitSequence, exitIf, ", "exitSequence, "},
+	{wazevo + "backend/isa/amd64/regcheck_effects.go", "exitSequence, exitIf, charge, ", "exitSequence, "},
+	{wazevo + "backend/isa/amd64/regcheck.go", "if m.fuelInRegister {\n\t\tf.Info, f.Outside = fuelRegInfo, regalloc.NewRegSet(rsp, rbp, fuelVReg.RealReg())\n\t}\n", ""},
 }
 
 // asOnArm64 are what the frontend of the edited compiler does for amd64 alone.
 var asOnArm64 = []edit{
 	{wazevo + "frontend/lower.go", "comparesWithMemory = runtime.GOARCH == \"amd64\"", "comparesWithMemory = runtime.GOARCH == \"arm64\""},
 	{wazevo + "frontend/lower.go", "addsInMemory       = runtime.GOARCH == \"amd64\"", "addsInMemory       = runtime.GOARCH == \"arm64\""},
-	{wazevo + "frontend/refuel.go", "keepsRegisters = runtime.GOARCH == \"amd64\"", "keepsRegisters = runtime.GOARCH == \"arm64\""},
+	{wazevo + "frontend/refuel.go", "fuelRegister = runtime.GOARCH == \"amd64\"", "fuelRegister = runtime.GOARCH == \"arm64\""},
 }
 
 // withFew are the edits that leave the allocator only so many registers of each kind to choose

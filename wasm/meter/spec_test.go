@@ -22,7 +22,27 @@ var anything = &check.Options{
 	Limits: &binary.Limits{Locals: 100_000, Tables: 1000, Exports: 10_000},
 }
 
-func rewrite(b []byte) ([]byte, error) {
+// alone rewrites a module that has no functions of others. Its compiled code may have the fuel in a register.
+func alone(b []byte) ([]byte, error) {
+	r, err := rewrite(b)
+	if err != nil {
+		return nil, err
+	}
+	return r.Encode(), nil
+}
+
+// linked rewrites a module whose functions call those of others. Since another global follows
+// the fuel, no compiler takes it for fuel.
+func linked(b []byte) ([]byte, error) {
+	r, err := rewrite(b)
+	if err != nil {
+		return nil, err
+	}
+	r.Globals = append(r.Globals, r.Globals[len(r.Globals)-1])
+	return r.Encode(), nil
+}
+
+func rewrite(b []byte) (*binary.Module, error) {
 	res, err := check.Module(b, anything)
 	if err != nil {
 		return nil, err
@@ -31,7 +51,26 @@ func rewrite(b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.Module.Encode(), nil
+	return r.Module, nil
+}
+
+// links reports whether modules of a script call functions of each other, or share tables.
+func links(t *testing.T, sc *spectest.Script) bool {
+	t.Helper()
+	for i := range sc.Commands {
+		if c := &sc.Commands[i]; c.Type == "module" {
+			m, err := binary.Decode(sc.Module(t, c), anything.Limits)
+			if err != nil {
+				t.Fatalf("%s: %v", sc.Where(c), err)
+			}
+			for _, imp := range m.Imports {
+				if imp.Kind == binary.ExternFunc || imp.Kind == binary.ExternTable || imp.Kind == binary.ExternGlobal && imp.Global.Type.IsRef() {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 const features = api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst
@@ -68,7 +107,11 @@ func sideBySide(t *testing.T, engine passtest.Engine, sc *spectest.Script, legac
 	ctx := engine.Context(t)
 	plain := spectest.NewStage(ctx, t, engine.Config, nil, "", nil)
 	defer plain.Close()
-	metered := spectest.NewStage(ctx, t, engine.Config, rewrite, meter.ExportStart, passtest.Provide(tank))
+	how := alone
+	if links(t, sc) {
+		how = linked
+	}
+	metered := spectest.NewStage(ctx, t, engine.Config, how, meter.ExportStart, passtest.Provide(tank))
 	defer metered.Close()
 	for i := range sc.Commands {
 		c := &sc.Commands[i]

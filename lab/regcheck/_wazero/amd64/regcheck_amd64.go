@@ -28,6 +28,9 @@ func (m *machine) checkAllocation() {
 		SlotSize:     func(v regalloc.VRegID) int64 { return int64(m.c.TypeOf(regalloc.VReg(v)).Size()) },
 		SlotsEnd:     m.spillSlotSize,
 	}
+	if m.fuelInRegister {
+		f.Info, f.Outside = fuelRegInfo, regalloc.NewRegSet(rsp, rbp, fuelVReg.RealReg())
+	}
 	for _, pos := range m.orderedSSABlockLabelPos {
 		c.labels[ssaBlockLabel(pos.sb)] = at[pos.begin]
 	}

@@ -10,7 +10,7 @@ import (
 // processor does. Every kind that occurs before the allocation is named here.
 func (c *allocation) stated(i *instruction, e *regcheck.Effect) {
 	switch i.kind {
-	case aluRmiR, refuel, shiftR, xmmRmiReg, xmmRmR, xmmRmRImm, cmove, blendvpd:
+	case aluRmiR, shiftR, xmmRmiReg, xmmRmR, xmmRmRImm, cmove, blendvpd:
 		// Operations of two operands: the second one, which is among the uses, gets the result.
 		e.Writes = append(e.Writes, i.op2.reg())
 	case xmmCMov:
@@ -44,7 +44,7 @@ func (c *allocation) stated(i *instruction, e *regcheck.Effect) {
 	case defineUninitializedReg:
 		e.Writes, e.Undefined = e.Writes[:0], append(e.Undefined, i.op2.reg())
 	case nop0, ret, movRR, movRM, xmmMovRM, imm, unaryRmR, xmmCmpRmR, mov64MR, movsxRmR, movzxRmR, xmmToGpr, ud2, jmp, jmpIf,
-		jmpTableIsland, cmpRmiR, exitSequence, exitIf, lea, zeros, sourceOffsetInfo, mfence, tailCall, tailCallIndirect:
+		jmpTableIsland, cmpRmiR, exitSequence, exitIf, charge, lea, zeros, sourceOffsetInfo, mfence, tailCall, tailCallIndirect:
 		// These do what wazero says of them.
 	case setcc:
 		// It writes one byte of a temporary, which a zero extension of that byte, or an and
