@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // dataFolder is a copy of the sample data with the folder odd beside it: files
@@ -13,9 +15,7 @@ import (
 func dataFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "data"))); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.CopyFS(dir, os.DirFS(filepath.Join("..", "data"))))
 	huge := strings.Repeat(strings.Repeat("x", 99)+"\n", 52_430) // a little over 5 MiB
 	for name, content := range map[string]string{
 		"odd/binary.dat":        "needle\x00needle\n",
@@ -61,9 +61,7 @@ func dataFolder(t *testing.T) string {
 func writeFile(t *testing.T, dir, name, content string) {
 	t.Helper()
 	path := filepath.Join(dir, filepath.FromSlash(name))
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)))
 }
 
 const badJSONLines = `{"level":"WARN","n":1}

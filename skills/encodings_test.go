@@ -12,23 +12,18 @@ import (
 	"testing"
 	"time"
 	"unicode/utf16"
+
+	"openskill/internal/musttest"
 )
 
 // packed is text in one gzip member, with every field that its header can have.
 func packed(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := musttest.Get(gzip.NewWriterLevel(&b, gzip.BestCompression))(t)
 	z.Header = gzip.Header{Name: "app.log", Comment: "rotated", Extra: []byte("xx\x01\x00y"), ModTime: time.Unix(1, 0)}
-	if _, err := z.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(z.Write([]byte(text)))(t)
+	musttest.Do(t, z.Close())
 	return b.String()
 }
 
@@ -379,9 +374,7 @@ func TestSearchesEncodingsAndCountsTheRest(t *testing.T) {
 		os.Symlink("x.md", filepath.Join(data, "hidden", "link.md")),
 		os.Link(filepath.Join(data, "hidden", "second.txt"), filepath.Join(outside, "second.txt")),
 	} {
-		if make != nil {
-			t.Fatal(make)
-		}
+		musttest.Do(t, make)
 	}
 	found := func(path string, line int, snippet string) string {
 		return fmt.Sprintf(`{"path":"./data/%s","line_no":%d,"snippet":%s}`, path, line, snippet)
@@ -429,9 +422,7 @@ func TestUnpacksAtMost16MiBInOneSearch(t *testing.T) {
 		Want:  json.RawMessage(`{"matches":[{"path":"./data/d.txt","line_no":1,"snippet":"needle"}],"skipped":{"damaged_gzip":1,"unpack_limit":1},"truncated":false}`),
 	}
 	answerAlike(t, "file_search", data, one)
-	if err := os.Remove(filepath.Join(data, "a00.gz")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Remove(filepath.Join(data, "a00.gz")))
 	one.Want = json.RawMessage(`{"matches":[{"path":"./data/c.gz","line_no":1,"snippet":"needle, beyond the limit"},` +
 		`{"path":"./data/d.txt","line_no":1,"snippet":"needle"}],"skipped":{"damaged_gzip":1},"truncated":false}`)
 	answerAlike(t, "file_search", data, one)

@@ -16,6 +16,7 @@ import (
 	"openskill/host/app"
 	"openskill/host/dispatch"
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/plugins/all"
 	"openskill/plugins/python/runtimes"
 	"openskill/plugins/runnertest"
@@ -259,10 +260,7 @@ func missing(t *testing.T, f form, id string) string {
 			return "short: its 13 MB are not compiled"
 		}
 	}
-	r, err := house.runners.Get(s.Primary.Kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := musttest.Get(house.runners.Get(s.Primary.Kind))(t)
 	if err := errors.Join(house.warm[s.Primary.Kind], runnertest.Look(t.Context(), r, s.Folder, s.Primary.Entry)); err != nil {
 		return err.Error()
 	}
@@ -271,10 +269,7 @@ func missing(t *testing.T, f form, id string) string {
 
 func (f form) skill(t *testing.T, id string) *manifest.Skill {
 	t.Helper()
-	s, err := house.forms[f].Get(skill.ID(id), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(house.forms[f].Get(skill.ID(id), ""))(t)
 	if want := kinds[f][id]; s.Primary.Kind != want || s.Fallback != nil {
 		t.Fatalf("the %s form of %s is run by %s, want %s", f, id, s.Primary.Kind, want)
 	}
@@ -302,17 +297,13 @@ func (f form) run(t *testing.T, id, data string, c testCase) outcome {
 		door, err := dispatch.New(dispatch.Options{
 			Skills: manifest.Shared{Registry: house.forms[f]}, Runners: seen, DataRoot: data, MaxInput: 8 << 20, Log: slog.New(slog.DiscardHandler),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		got.result = door.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: skill.ID(id), Input: c.Input, TraceID: "t-1"})
 		got.inside = seen.reply != nil
 	}
 	if seen.reply == nil {
 		r, _, plan, err := seen.Choose(t.Context(), s.Spec(s.Primary, ""), s.Primary, s.Fallback)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		call := &skill.Call{
 			SkillID: s.Descriptor.ID, TraceID: "t-1", ExecutionID: "below-the-door", Folder: s.Folder, Entry: s.Primary.Entry,
 			Digest: s.Descriptor.Digest, Trust: s.Descriptor.Trust, Stdin: c.stdin(), Limits: s.Limits, Plan: plan,
@@ -321,9 +312,7 @@ func (f form) run(t *testing.T, id, data string, c testCase) outcome {
 		if s.Permissions.Data {
 			call.Grants.Data = data
 		}
-		if _, err := r.Run(t.Context(), call); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(r.Run(t.Context(), call))(t)
 	}
 	reply := seen.reply
 	if reply.Code != "" {

@@ -20,6 +20,7 @@ import (
 	"openskill/host/app"
 	"openskill/host/app/config"
 	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -76,9 +77,7 @@ func TestHTTP(t *testing.T) {
 	outside, data := t.TempDir(), t.TempDir()
 	writeFile(t, data, "a.log", "INFO started\n")
 	writeFile(t, outside, "secret.log", "INFO secret\n")
-	if err := os.Symlink(outside, filepath.Join(data, "link")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Symlink(outside, filepath.Join(data, "link")))
 	for _, f := range []form{sandboxed, native} {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
@@ -109,13 +108,8 @@ func serve(t *testing.T, f form, data string) string {
 	settings, err := config.Load(config.Sources{Dir: t.TempDir(), Flags: map[string]string{
 		"listen": "127.0.0.1:0", "data": data, "state": state, "skills": filepath.Join(house.temp, string(f)),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := app.Open(settings, &app.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
+	h := musttest.Get(app.Open(settings, &app.Options{Log: slog.New(slog.DiscardHandler)}))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	go func() { ended <- h.Serve(ctx, func(at net.Addr) { ready <- at.String() }) }()
@@ -144,23 +138,16 @@ func (c httpCall) hold(t *testing.T, f form, at string) {
 	t.Helper()
 	const trace = "trace-1.of_Tests"
 	url := "http://" + at + "/skills/" + c.skill + ":invoke"
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewBufferString(`{"input":`+c.input+`}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewBufferString(`{"input":`+c.input+`}`)))(t)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Trace-Id", trace)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer resp.Body.Close()
 	var got httpResult
 	dec := json.NewDecoder(resp.Body)
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&got); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, dec.Decode(&got))
 	if got.SkillID != c.skill || got.TraceID != trace || resp.Header.Get("X-Trace-Id") != trace {
 		t.Errorf("skill_id %q, trace_id %q, X-Trace-Id %q", got.SkillID, got.TraceID, resp.Header.Get("X-Trace-Id"))
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -232,16 +233,12 @@ func TestEntryLimit(t *testing.T) {
 	writeFile(t, data, "000/00", "x")
 	for i := range 200 {
 		dir := filepath.Join(data, fmt.Sprintf("%03d", i))
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(dir, 0o755))
 		for j := range 100 {
 			if i+j == 0 {
 				continue
 			}
-			if err := os.Link(filepath.Join(data, "000", "00"), filepath.Join(dir, fmt.Sprintf("%02d", j))); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Link(filepath.Join(data, "000", "00"), filepath.Join(dir, fmt.Sprintf("%02d", j))))
 		}
 	}
 	writeFile(t, data, "000/needle", "needle\n")
@@ -268,13 +265,9 @@ func TestLinksAreNotFollowed(t *testing.T) {
 		"loop.log":     "loop.log",
 		"up":           "..",
 	} {
-		if err := os.Symlink(target, filepath.Join(data, name)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Symlink(target, filepath.Join(data, name)))
 	}
-	if err := os.Link(filepath.Join(outside, "secret.log"), filepath.Join(data, "hard.log")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Link(filepath.Join(outside, "secret.log"), filepath.Join(data, "hard.log")))
 	walk := testCase{Input: json.RawMessage(`{"query":"needle","limit":100}`)}
 	for _, form := range formsOf(t, "file_search") {
 		e := decode(t, form, form.run(t, "file_search", data, walk))

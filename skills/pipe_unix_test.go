@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // TestSearchesFoldersWithPipes holds that a pipe in a folder, of which a sandbox
@@ -18,9 +20,7 @@ func TestSearchesFoldersWithPipes(t *testing.T) {
 		writeFile(t, data, "in/"+name, "needle\n")
 	}
 	for _, name := range []string{"b.txt", "c.txt", "d.md"} {
-		if err := syscall.Mkfifo(filepath.Join(data, "in", name), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, syscall.Mkfifo(filepath.Join(data, "in", name), 0o644))
 	}
 	for _, root := range []string{"data", "data/in"} {
 		answerAlike(t, "file_search", data, testCase{

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -17,10 +18,7 @@ func TestPythonRuntime(t *testing.T) {
 	if why := missing(t, sandboxed, "calculator"); why != "" {
 		t.Skip(why)
 	}
-	python, err := house.runners.Get(skill.WasmPython)
-	if err != nil {
-		t.Fatal(err)
-	}
+	python := musttest.Get(house.runners.Get(skill.WasmPython))(t)
 	limits := sandboxed.skill(t, "calculator").Limits
 	data := t.TempDir()
 	writeFile(t, data, "x.txt", "found")
@@ -37,18 +35,13 @@ func TestPythonRuntime(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			folder, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			folder := musttest.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 			writeFile(t, folder, "main.py", c.code+"\n")
 			reply, err := runnertest.Do(t.Context(), python, &skill.Call{
 				SkillID: "probe", TraceID: "t-1", ExecutionID: "e-1", Folder: folder, Entry: "main.py", Trust: skill.Trusted,
 				Stdin: []byte(c.stdin), Limits: limits, Grants: skill.Grants{Data: data},
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			if out := strings.TrimSpace(string(reply.Stdout)); out != c.want || reply.Code != "" || reply.ExitCode != 0 {
 				t.Errorf("%s, exit %d, output %q, want %q; %s", reply.Code, reply.ExitCode, out, c.want, reply.Stderr)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -64,10 +65,7 @@ var skillIDs = []string{"echo", "file_search", "calculator", "log_transform"}
 
 func readCases(t *testing.T, id string) []testCase {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata", "cases", id+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := musttest.Get(os.ReadFile(filepath.Join("testdata", "cases", id+".json")))(t)
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	var cases []testCase
@@ -245,10 +243,7 @@ func canonical(t *testing.T, raw []byte) string {
 	if err := dec.Decode(&v); err != nil {
 		t.Fatalf("not JSON: %v: %.300q", err, raw)
 	}
-	text, err := json.MarshalIndent(exact(v), "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(json.MarshalIndent(exact(v), "", " "))(t)
 	return string(text)
 }
 
@@ -291,16 +286,10 @@ func exact(v any) any {
 // the same code.
 func TestSchemasAgreeWithTheTable(t *testing.T) {
 	t.Parallel()
-	known, err := catalogue(".", skill.Builtin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := musttest.Get(catalogue(".", skill.Builtin))(t)
 	shape := []string{"missing", "type", "range", "length", "unknown", "unsupported", "line_break", "outside_data"}
 	for _, id := range skillIDs {
-		sk, err := known.Get(skill.ID(id), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		sk := musttest.Get(known.Get(skill.ID(id), ""))(t)
 		for _, c := range readCases(t, id) {
 			if c.Input == nil {
 				continue
@@ -336,8 +325,6 @@ func value(t *testing.T, raw []byte) any {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var v any
-	if err := dec.Decode(&v); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, dec.Decode(&v))
 	return v
 }

@@ -5,6 +5,8 @@ import (
 	"compress/gzip"
 	"os"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // TestUnpacksNoMoreThanItMay holds a search to what it may still unpack.
@@ -12,15 +14,9 @@ func TestUnpacksNoMoreThanItMay(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	if _, err := z.Write(make([]byte, 100)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("x.gz", b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(z.Write(make([]byte, 100)))(t)
+	musttest.Do(t, z.Close())
+	musttest.Do(t, os.WriteFile("x.gz", b.Bytes(), 0o600))
 	s := &search{unpack: 250}
 	for i, want := range []string{binaryFile, binaryFile, unpackLimit, unpackLimit} {
 		if _, why := s.read("x.gz"); why != want {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // TestUnpacksNoMoreThanAsked holds Unpack to its bound, in one member and over many.
@@ -13,13 +15,9 @@ func TestUnpacksNoMoreThanAsked(t *testing.T) {
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
 	for range 64 {
-		if _, err := z.Write(make([]byte, mib)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(z.Write(make([]byte, mib)))(t)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, z.Close())
 	for members := 1; members <= 3; members += 2 {
 		for _, most := range []int{0, 1, 100_000, 64*mib - 1, 64*mib + 5} {
 			packed := bytes.Repeat(bomb.Bytes(), members)
