@@ -69,7 +69,7 @@ func (s *Server) pull(c *fiber.Ctx) error {
 	if wants {
 		result.Packages = s.packagesOf(run, caller, result)
 	}
-	if enable {
+	if enable && (result.Packages == nil || result.Packages.Error == nil) {
 		now, err := s.opt.Uploads.Decide(catalogue.Decision{Action: catalogue.Enable, By: caller, ID: result.ID, Version: result.Version})
 		if err != nil {
 			return err

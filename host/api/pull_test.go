@@ -59,6 +59,17 @@ func TestPull(t *testing.T) {
 	}
 }
 
+// A version that did not get the packages that it needs is not enabled.
+func TestPullWithoutPackagesIsNotEnabled(t *testing.T) {
+	s, u := startUploads(t, nil)
+	u.Skill = "another" // which is then not found, as an index may not be
+	const body = `{"reference": "r.example.com/a", "packages": true, "enable": true}`
+	resp, answer := s.do(t, "POST", "/skills", body, "Content-Type", "application/json")
+	if resp.StatusCode != 201 || !bytes.Contains(answer, []byte(`"state":"disabled"`)) || !bytes.Contains(answer, []byte("NOT_FOUND")) || len(u.Decisions()) > 0 {
+		t.Errorf("%d %s, %v", resp.StatusCode, answer, u.Decisions())
+	}
+}
+
 // To pull is to upload: who may only define skills may not, nor on a host without uploads.
 func TestPullNeedsTheScope(t *testing.T) {
 	const body = `{"reference": "r.example.com/a"}`

@@ -74,7 +74,7 @@ def _program(hook=_hook):
             try:
                 pid = _openskill_processes.host("self")["pid"]
             except OSError:
-                pid = 1  # it is alone, and may start none
+                return 1  # a start-up that processes share, or a run that may start none
         return pid
 
     for function in (uname, get_terminal_size, getpid):
