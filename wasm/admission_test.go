@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/check"
 	"openskill/wasm/image"
@@ -67,10 +68,7 @@ func TestRoom(t *testing.T) {
 
 func room(t *testing.T, module []byte) {
 	t.Helper()
-	report, err := wasm.Check(module, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := musttest.Get(wasm.Check(module, nil))(t)
 	found := 0
 	for _, c := range report.Counts {
 		if !strings.HasPrefix(c.Property, "estimated") {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/wasmtest"
 )
@@ -16,11 +17,7 @@ func TestBulkOperationsAreCharged(t *testing.T) {
 	e := open(t, nil)
 	with := func(ctx context.Context, m *wasm.Module, fuel uint64) *wasm.Outcome {
 		t.Helper()
-		out, err := m.Run(ctx, &wasm.Run{Limits: wasm.Limits{Fuel: fuel, Memory: 1 << 40}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
+		return musttest.Get(m.Run(ctx, &wasm.Run{Limits: wasm.Limits{Fuel: fuel, Memory: 1 << 40}}))(t)
 	}
 	for _, op := range wasmtest.Bulks() {
 		t.Run(op.Name, func(t *testing.T) {

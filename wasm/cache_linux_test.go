@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 const nobody = 65534
@@ -18,16 +20,11 @@ func TestReadOnlyCache(t *testing.T) {
 	dir := fill(t, 2)
 	cmd := child(t, "read", dir)
 	if os.Getuid() == 0 {
-		home, err := os.MkdirTemp("", "openskill-read") //nolint:usetesting // t.TempDir is closed to other users
-		if err != nil {
-			t.Fatal(err)
-		}
+		home := musttest.Get(os.MkdirTemp("", "openskill-read"))(t) //nolint:usetesting // t.TempDir is closed to other users
 		t.Cleanup(func() { os.RemoveAll(home) })
 		moved := filepath.Join(home, "cache")
 		// The folders above a test's own are closed to other users.
-		if err := errors.Join(os.Chmod(home, 0o755), os.CopyFS(moved, os.DirFS(dir)), copyFile(cmd.Path, filepath.Join(home, "self"))); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, errors.Join(os.Chmod(home, 0o755), os.CopyFS(moved, os.DirFS(dir)), copyFile(cmd.Path, filepath.Join(home, "self"))))
 		dir = moved
 		cmd.Path, cmd.Dir = filepath.Join(home, "self"), home
 		cmd.Env = append(cmd.Env, "WASM_TEST_DIR="+dir)
@@ -47,9 +44,7 @@ func TestReadOnlyCache(t *testing.T) {
 		}
 		return errors.Join(err, os.Chmod(path, mode))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	before := files(t, dir)
 	out, err := cmd.Output()
 	if err != nil || string(out) != "0 1 5 6 " {

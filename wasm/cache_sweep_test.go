@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"openskill/internal/musttest"
 )
 
 // What killed writers left in the cache goes at the next start, when nobody can
@@ -16,16 +18,11 @@ func TestLeftOversAreSwept(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *Engine {
 		t.Helper()
-		e, err := Open(&Options{CacheDir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := musttest.Get(Open(&Options{CacheDir: dir}))(t)
 		t.Cleanup(func() { e.Close() })
 		return e
 	}
-	if _, err := open().Compile(t.Context(), probeModule, nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(open().Compile(t.Context(), probeModule, nil))(t)
 	files := func() (all []string) {
 		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
@@ -50,17 +47,11 @@ func TestLeftOversAreSwept(t *testing.T) {
 		filepath.Join(dir, "metered", ".00ff8675"): time.Hour,
 		filepath.Join(dir, "metered", ".00ff8676"): 0,
 	} {
-		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, now.Add(-age), now.Add(-age)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(path, []byte("half"), 0o600))
+		musttest.Do(t, os.Chtimes(path, now.Add(-age), now.Add(-age)))
 	}
 	for _, path := range whole { // however old
-		if err := os.Chtimes(path, now.Add(-1000*time.Hour), now.Add(-1000*time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Chtimes(path, now.Add(-1000*time.Hour), now.Add(-1000*time.Hour)))
 	}
 	open()
 	want := append(whole, filepath.Join(code[0], "00ff.456.tmp"), filepath.Join(dir, "metered", ".00ff8676"))
@@ -83,15 +74,9 @@ func TestCodeOfOtherCompilersIsSwept(t *testing.T) {
 		"another":                   unused + time.Hour, // not the cache's
 	} {
 		path := filepath.Join(dir, "code", name)
-		err := errors.Join(os.MkdirAll(path, 0o700), os.WriteFile(filepath.Join(path, "00ff"), nil, 0o600), os.Chtimes(path, now.Add(-age), now.Add(-age)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, errors.Join(os.MkdirAll(path, 0o700), os.WriteFile(filepath.Join(path, "00ff"), nil, 0o600), os.Chtimes(path, now.Add(-age), now.Add(-age))))
 	}
-	e, err := Open(&Options{CacheDir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(Open(&Options{CacheDir: dir}))(t)
 	t.Cleanup(func() { e.Close() })
 	left, err := filepath.Glob(filepath.Join(dir, "code", "*", "00ff"))
 	want := []string{filepath.Join(dir, "code", "another", "00ff"), filepath.Join(own, "00ff"), filepath.Join(dir, "code", "wazero-v0.0.2-amd64-linux", "00ff")}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"openskill/internal/digest"
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/wasmtest"
 )
@@ -28,9 +29,7 @@ func files(t testing.TB, dir string) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return all
 }
 
@@ -38,16 +37,11 @@ func files(t testing.TB, dir string) []string {
 func fill(t testing.TB, n int) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "cache")
-	e, err := wasm.Open(&wasm.Options{CacheDir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: dir}))(t)
 	for i := range n {
 		wantExit(t, e, int64(i))
 	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, e.Close())
 	return dir
 }
 
@@ -91,13 +85,8 @@ func TestDamagedCache(t *testing.T) {
 					t.Fatalf("%d files in %s: nothing to damage", len(was), part)
 				}
 				for _, path := range was {
-					b, err := os.ReadFile(path)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := os.WriteFile(path, damage(b), 0o600); err != nil {
-						t.Fatal(err)
-					}
+					b := musttest.Get(os.ReadFile(path))(t)
+					musttest.Do(t, os.WriteFile(path, damage(b), 0o600))
 				}
 				for range 2 { // the second finds what the first made again
 					e := open(t, &wasm.Options{CacheDir: dir})
@@ -118,9 +107,7 @@ func TestSwappedCache(t *testing.T) {
 	}
 	third := two[0] + ".third"
 	for _, move := range [][2]string{{two[0], third}, {two[1], two[0]}, {third, two[1]}} {
-		if err := os.Rename(move[0], move[1]); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Rename(move[0], move[1]))
 	}
 	e := open(t, &wasm.Options{CacheDir: dir})
 	wantExit(t, e, 0)
@@ -131,19 +118,14 @@ func TestSwappedCache(t *testing.T) {
 // that trust has entries of its own.
 func TestCacheIsPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(dir, 0o777))
 	if err := os.Chmod(dir, 0o777); err != nil { // whatever the umask
 		t.Fatal(err)
 	}
 	e := open(t, &wasm.Options{CacheDir: dir})
 	wantExit(t, e, 1)
 	mode := func(path string) fs.FileMode {
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := musttest.Get(os.Stat(path))(t)
 		return info.Mode().Perm()
 	}
 	if m := mode(dir); m != 0o700 {
@@ -155,10 +137,7 @@ func TestCacheIsPrivate(t *testing.T) {
 		}
 	}
 	one := len(files(t, filepath.Join(dir, "metered")))
-	m, err := e.Compile(context.Background(), exits(1), &wasm.CompileOptions{Trusted: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(e.Compile(context.Background(), exits(1), &wasm.CompileOptions{Trusted: true}))(t)
 	if out, err := m.Run(context.Background(), &wasm.Run{}); err != nil || out.ExitCode != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -173,9 +152,7 @@ func TestTrustIsNotCached(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, &wasm.Options{CacheDir: dir})
 	module := manyExports(2000) // more than the 1,000 that a stranger may have
-	if _, err := e.Compile(context.Background(), module, &wasm.CompileOptions{Trusted: true}); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(e.Compile(context.Background(), module, &wasm.CompileOptions{Trusted: true}))(t)
 	for range 2 {
 		if _, err := e.Compile(context.Background(), module, nil); err == nil {
 			t.Error("a stranger's module went past its caps")
@@ -207,16 +184,12 @@ func TestTwoEngines(t *testing.T) {
 func TestUnwritableCache(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, &wasm.Options{CacheDir: dir})
-	if err := os.WriteFile(filepath.Join(dir, "metered"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "metered"), nil, 0o600))
 	wantExit(t, e, 1)
 	wantExit(t, e, 2)
 
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(path, nil, 0o600))
 	if e, err := wasm.Open(&wasm.Options{CacheDir: path}); err == nil {
 		t.Error("a file was taken for a folder")
 		_ = e.Close()
@@ -230,10 +203,7 @@ func TestUnwritableCache(t *testing.T) {
 // child runs a role of this test binary in another process; see TestMain.
 func child(t testing.TB, role, dir string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := musttest.Get(os.Executable())(t)
 	cmd := exec.Command(self, "-test.run=^$")
 	cmd.Env = append(os.Environ(), roleEnv+"="+role, "WASM_TEST_DIR="+dir)
 	cmd.Stderr = os.Stderr
@@ -246,40 +216,26 @@ func TestKilledWriter(t *testing.T) {
 	dir := t.TempDir()
 	for kill := range 6 {
 		cmd := child(t, "fill", dir)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := musttest.Get(cmd.StdoutPipe())(t)
+		musttest.Do(t, cmd.Start())
 		lines := bufio.NewScanner(out)
 		for n := 0; lines.Scan(); n++ {
 			if n == kill*3 { // it goes on writing while this is read
 				break
 			}
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, cmd.Process.Kill())
 		if err := cmd.Wait(); err == nil {
 			t.Fatal("it ended before it was killed")
 		}
-		e, err := wasm.Open(&wasm.Options{CacheDir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: dir}))(t)
 		for i := range 30 {
 			wantExit(t, e, int64(i))
 		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, e.Close())
 		if kill < 5 { // begin anew, but keep what a killed one leaves
 			for _, path := range files(t, dir)[:20] {
-				if err := os.Remove(path); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.Remove(path))
 			}
 		}
 	}
@@ -353,9 +309,7 @@ func TestModuleIsHashedOnce(t *testing.T) {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	only := open(t, &wasm.Options{CacheDir: dir, CompiledOnly: true})
-	if _, err := only.Load(t.Context(), name, nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(only.Load(t.Context(), name, nil, nil))(t)
 	if now := digest.Hashed(); now != before {
 		t.Errorf("%d bytes were hashed again", now-before)
 	}
@@ -374,14 +328,9 @@ func TestCodeOfGuardPages(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		dir, had := t.TempDir(), 0
 		for _, guarded := range []bool{first, first, !first, !first} {
-			e, err := wasm.Open(&wasm.Options{CacheDir: dir, GuardPages: guarded})
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: dir, GuardPages: guarded}))(t)
 			wantExit(t, e, 3)
-			if err := e.Close(); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, e.Close())
 			made := len(files(t, filepath.Join(dir, "code")))
 			if want := map[bool]int{true: 2, false: 4}[guarded == first]; made != want {
 				t.Errorf("guard pages first: %v, then: %v: there are %d files of code, not %d; %d before", first, guarded, made, want, had)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/wasmtest"
 )
@@ -16,16 +17,9 @@ func TestChargeWithinBudget(t *testing.T) {
 	yield := b.Import("sched_yield")
 	b.Memory(1)
 	b.Command(wasmtest.Times(1000, 0, wasmtest.Call(yield)+wasmtest.Drop))
-	m, err := open(t, nil).Compile(context.Background(), b.Bytes(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(open(t, nil).Compile(context.Background(), b.Bytes(), nil))(t)
 	run := func(fuel uint64) *wasm.Outcome {
-		out, err := m.Run(context.Background(), &wasm.Run{Stdin: strings.NewReader(""), Limits: wasm.Limits{Fuel: fuel}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
+		return musttest.Get(m.Run(context.Background(), &wasm.Run{Stdin: strings.NewReader(""), Limits: wasm.Limits{Fuel: fuel}}))(t)
 	}
 	all := run(1e9)
 	if all.Ended != wasm.Returned {

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 func TestRefusesOldProcessors(t *testing.T) {
@@ -39,10 +41,7 @@ func TestRefusesToOpenOnOldProcessors(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		e, err := Open(&Options{Interpreter: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := musttest.Get(Open(&Options{Interpreter: true}))(t)
 		_ = e.Close()
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
@@ -15,10 +16,7 @@ import (
 func withTag(t *testing.T, b *w.Builder) []byte {
 	t.Helper()
 	typ := b.Type(nil, nil)
-	m, err := binary.Decode(b.Bytes(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(binary.Decode(b.Bytes(), nil))(t)
 	m.Tags = []uint32{typ}
 	return m.Encode()
 }
@@ -97,10 +95,7 @@ func TestDeepThrow(t *testing.T) {
 func TestRefusedExceptions(t *testing.T) {
 	b := w.New()
 	b.Command("")
-	m, err := binary.Decode(withTag(t, b), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(binary.Decode(withTag(t, b), nil))(t)
 	m.Tables = []binary.TableType{{Elem: binary.ExnRef}}
 	report, err := wasm.Check(m.Encode(), nil)
 	var v *check.Error

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/wasmtest"
 )
@@ -30,9 +31,7 @@ func hostileFolder(t *testing.T) (dir string, closed []string) {
 	dir = filepath.Join(top, "data")
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
 	must(os.MkdirAll(filepath.Join(dir, "sub"), 0o755))
 	must(os.MkdirAll(filepath.Join(top, "other"), 0o755))
@@ -88,9 +87,7 @@ func fingerprint(t testing.TB, dir string) string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -108,10 +105,7 @@ func TestHostileFiles(t *testing.T) {
 	root := dataRoot(t, dir)
 	guest := func(args ...string) *wasm.Outcome {
 		t.Helper()
-		out, err := m.Run(context.Background(), &wasm.Run{Args: append([]string{"files"}, args...), Files: root, Limits: long})
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := musttest.Get(m.Run(context.Background(), &wasm.Run{Args: append([]string{"files"}, args...), Files: root, Limits: long}))(t)
 		text := string(out.Stdout) + string(out.Stderr)
 		text = strings.ReplaceAll(text, args[1], "") // what it was told, it may repeat
 		if strings.Contains(text, secret) || strings.Contains(text, "root:x:") || strings.Contains(text, filepath.Dir(dir)) {
@@ -164,17 +158,10 @@ func TestListsFoldersWithSpecialFiles(t *testing.T) {
 	oneGoroutine(t)
 	dir := t.TempDir()
 	for _, name := range []string{"a.txt", "z.txt"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("four"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("four"), 0o600))
 	}
-	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("unix", filepath.Join(dir, "socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
+	l := musttest.Get(net.Listen("unix", filepath.Join(dir, "socket")))(t)
 	defer l.Close()
 	want := "a.txt -rw------- 4\nfifo Srw------- 0\nsocket Srw------- 0\nz.txt -rw------- 4\n"
 	if err := syscall.Mknod(filepath.Join(dir, "null"), syscall.S_IFCHR|0o600, 1<<8|3); err == nil { // only root can make one
@@ -195,13 +182,8 @@ func TestHugeFolder(t *testing.T) {
 	oneGoroutine(t)
 	dir := t.TempDir()
 	for i := range 10_000 {
-		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("file-%05d", i)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		f := musttest.Get(os.Create(filepath.Join(dir, fmt.Sprintf("file-%05d", i))))(t)
+		musttest.Do(t, f.Close())
 	}
 	e := open(t, nil)
 	out := run(t, e, goGuest(t, "testdata/files"), &wasm.Run{Args: []string{"files", "walk", "/data"}, Files: dataRoot(t, dir), Limits: long})
@@ -224,9 +206,7 @@ func TestSwappedFile(t *testing.T) {
 	for _, err := range []error{
 		os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(top, "secret"), []byte(secret), 0o600),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
 	e := open(t, nil)
 	m := compile(t, e, goGuest(t, "testdata/files"))
@@ -264,10 +244,7 @@ func TestSwappedFile(t *testing.T) {
 	})
 	read := false
 	for i := 0; i < 5 || !read && i < 100; i++ {
-		out, err := m.Run(context.Background(), &wasm.Run{Args: []string{"files", "spin", "/data/a.txt", "300"}, Files: root, Limits: long})
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := musttest.Get(m.Run(context.Background(), &wasm.Run{Args: []string{"files", "spin", "/data/a.txt", "300"}, Files: root, Limits: long}))(t)
 		text := string(out.Stdout) + string(out.Stderr)
 		if strings.Contains(text, secret) {
 			t.Error("read the secret")
@@ -352,9 +329,7 @@ func TestAllFlags(t *testing.T) {
 func TestMillionOpens(t *testing.T) {
 	e := open(t, nil)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.txt"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "a.txt"), nil, 0o600))
 	root := dataRoot(t, dir)
 	m := compile(t, e, opener("data/a.txt", 1_000_000))
 	before := measure()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/check"
 	"openskill/wasm/guard/guardtest"
@@ -35,10 +36,7 @@ func asWorkers(o *wasm.Options) *wasm.Options {
 
 func open(t testing.TB, o *wasm.Options) *wasm.Engine {
 	t.Helper()
-	e, err := wasm.Open(asWorkers(o))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(asWorkers(o)))(t)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -49,21 +47,13 @@ func open(t testing.TB, o *wasm.Options) *wasm.Engine {
 
 func compile(t testing.TB, e *wasm.Engine, module []byte) *wasm.Module {
 	t.Helper()
-	m, err := e.Compile(context.Background(), module, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return musttest.Get(e.Compile(context.Background(), module, nil))(t)
 }
 
 // run compiles and runs; the host must not fail.
 func run(t testing.TB, e *wasm.Engine, module []byte, r *wasm.Run) *wasm.Outcome {
 	t.Helper()
-	out, err := compile(t, e, module).Run(context.Background(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return musttest.Get(compile(t, e, module).Run(context.Background(), r))(t)
 }
 
 // canary is a guest that does right, for after the hostile ones.

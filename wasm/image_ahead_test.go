@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 )
 
@@ -38,15 +39,9 @@ func TestImageStartsNothingUnasked(t *testing.T) {
 	}
 	open := func(t *testing.T, o *wasm.Options, open func() (wasm.Files, error)) (*wasm.Engine, *wasm.Image) {
 		t.Helper()
-		e, err := wasm.Open(asWorkers(o))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := musttest.Get(wasm.Open(asWorkers(o)))(t)
 		t.Cleanup(func() { _ = e.Close() })
-		m, err := e.Compile(context.Background(), slow(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := musttest.Get(e.Compile(context.Background(), slow(), nil))(t)
 		return e, e.Image(&wasm.Program{Module: m, Limits: wasm.Limits{Timeout: time.Minute}, Open: open}, nil)
 	}
 
@@ -58,9 +53,7 @@ func TestImageStartsNothingUnasked(t *testing.T) {
 			}
 			return wasm.Files{}, nil
 		})
-		if err := once(t, im); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, once(t, im))
 		gone.Store(true)
 		before := calm(t, im)
 		e.Sweep(time.Now().Add(wasm.IdleTime + time.Minute)) // all that waits is taken back
@@ -84,9 +77,7 @@ func TestImageStartsNothingUnasked(t *testing.T) {
 		e, im := open(t, &wasm.Options{ImageBytes: 1}, nil)
 		for range 5 {
 			before := calm(t, im)
-			if err := once(t, im); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, once(t, im))
 			e.Sweep(time.Now())
 			if after := calm(t, im); after > before+2 {
 				t.Errorf("%d instances were started for one run", after-before)

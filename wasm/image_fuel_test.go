@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/wasmtest"
 )
@@ -73,9 +74,7 @@ func TestStartUpsAreCountedOnce(t *testing.T) {
 func TestStartUpsAheadAreNobodys(t *testing.T) {
 	e := open(t, nil)
 	im := e.Image(&wasm.Program{Module: compile(t, e, busyStart(""))}, nil)
-	if err := im.Warm(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, im.Warm(t.Context(), 1))
 	var counted atomic.Uint64
 	out, err := im.Run(t.Context(), &wasm.Call{Stdin: strings.NewReader("x"), StartFuel: &counted})
 	if err != nil || out.Ended != wasm.Returned || counted.Load() != 0 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/image"
@@ -179,10 +180,7 @@ func tattooFiles() (wasm.Files, error) {
 
 func tattooImage(t *testing.T, e *wasm.Engine, o *wasm.ImageOptions) *wasm.Image {
 	t.Helper()
-	m, err := e.Compile(context.Background(), tattooed(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(e.Compile(context.Background(), tattooed(), nil))(t)
 	im := e.Image(&wasm.Program{Module: m, Open: tattooFiles}, o)
 	t.Cleanup(func() { im.Close() })
 	return im
@@ -286,10 +284,7 @@ func TestImageTestsNotice(t *testing.T) {
 				im.Leave(c.left)
 				noticed := false
 				for range 5 {
-					found, err := tattoo(im, mark)
-					if err != nil {
-						t.Fatal(err)
-					}
+					found := musttest.Get(tattoo(im, mark))(t)
 					noticed = noticed || found != ""
 				}
 				if !noticed {

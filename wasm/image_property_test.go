@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/binary"
 	"openskill/wasm/guestfs"
@@ -366,10 +367,7 @@ func TestImagePropertyNotices(t *testing.T) {
 
 // FuzzImageProperty looks for a guest that shows a difference.
 func FuzzImageProperty(f *testing.F) {
-	e, err := wasm.Open(asWorkers(nil))
-	if err != nil {
-		f.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(asWorkers(nil)))(f)
 	defer e.Close()
 	for _, seed := range []uint64{0, 1, math.MaxUint64} {
 		f.Add(seed)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/image"
 	"openskill/wasm/wasmtest"
@@ -27,9 +28,7 @@ func TestImageHoldsScratch(t *testing.T) {
 	e := open(t, nil)
 	im := e.Image(&wasm.Program{Module: compile(t, e, b.Bytes()), Open: tattooFiles}, &wasm.ImageOptions{Spare: -1})
 	defer im.Close()
-	if err := im.Warm(context.Background(), 1); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, im.Warm(context.Background(), 1))
 	if held := im.Held(); held < 2*size || held > 3*size {
 		t.Errorf("%d bytes are held", held)
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	w "openskill/wasm/wasmtest"
 )
@@ -27,10 +28,7 @@ func TestSparseContent(t *testing.T) {
 		}
 		var size int64
 		for _, path := range files(t, filepath.Join(dir, "metered")) {
-			info, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			info := musttest.Get(os.Stat(path))(t)
 			size += info.Size()
 		}
 		if size == 0 || size > 3<<20 {

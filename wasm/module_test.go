@@ -9,6 +9,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/wasmtest"
 )
@@ -112,10 +113,7 @@ func TestDroppedWhileItRuns(t *testing.T) {
 // TestCloseWaits closes an engine under a run, and holds that the run ends well
 // and that everything after it is refused.
 func TestCloseWaits(t *testing.T) {
-	e, err := wasm.Open(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(nil))(t)
 	m := compile(t, e, reader())
 	g := newGate()
 	ended := make(chan struct{})
@@ -165,10 +163,7 @@ func TestCloseWaits(t *testing.T) {
 func TestCloseWhileCompiling(t *testing.T) {
 	before := measure()
 	for range 5 {
-		e, err := wasm.Open(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := musttest.Get(wasm.Open(nil))(t)
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {

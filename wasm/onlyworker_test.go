@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/check"
 	"openskill/wasm/wasmtest"
@@ -13,10 +14,7 @@ import (
 
 // TestOnlyAWorker holds testdata/only-a-worker.md to the truth: it lists no module.
 func TestOnlyAWorker(t *testing.T) {
-	text, err := os.ReadFile("testdata/only-a-worker.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(os.ReadFile("testdata/only-a-worker.md"))(t)
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "## ") {
 			t.Errorf("listed, and no test holds what is said of it: %q", line)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/guestfs"
 )
@@ -108,10 +109,7 @@ func TestRealPrograms(t *testing.T) {
 		began := time.Now()
 		m := compile(t, e, module)
 		t.Logf("%d bytes, compiled in %v", len(module), time.Since(began))
-		out, err := m.Run(context.Background(), &wasm.Run{Args: []string{"nethttp"}, Limits: long})
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := musttest.Get(m.Run(context.Background(), &wasm.Run{Args: []string{"nethttp"}, Limits: long}))(t)
 		want := "hello guest text/plain\n200 hello client <nil>\n<nil>\n"
 		if string(out.Stdout) != want || out.Ended != wasm.Exited && out.Ended != wasm.Returned || out.ExitCode != 0 {
 			t.Errorf("%v %d %q %q", out.Ended, out.ExitCode, out.Stdout, out.Stderr)
@@ -133,9 +131,7 @@ func TestRealPrograms(t *testing.T) {
 		out, err := m.Run(context.Background(), &wasm.Run{
 			Args: []string{"python", "-c", "import json, re; print(json.dumps({'sum': sum(range(1000))}))"}, Limits: long,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		if string(out.Stdout) != "{\"sum\": 499500}\n" || out.ExitCode != 0 {
 			t.Errorf("%v %d %q %q", out.Ended, out.ExitCode, out.Stdout, out.Stderr)
 		}
@@ -206,15 +202,10 @@ func TestSameFuel(t *testing.T) {
 // dataRoot mounts a host folder as /data and scratch space as /work.
 func dataRoot(t testing.TB, dir string) guestfs.FS {
 	t.Helper()
-	data, err := guestfs.OpenDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := musttest.Get(guestfs.OpenDir(dir))(t)
 	t.Cleanup(func() { data.Close() })
 	root, err := guestfs.NewTree(
 		guestfs.Mount{Path: "/data", FS: data}, guestfs.Mount{Path: "/work", FS: guestfs.NewMemory(guestfs.Limits{})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return root
 }

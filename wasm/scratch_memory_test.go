@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/image"
@@ -61,17 +62,12 @@ func TestFilesCountAsMemory(t *testing.T) {
 			limits := wasm.Limits{Memory: 4 * mib}
 			check := func(how string, out *wasm.Outcome, err error) {
 				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, err)
 				if out.Ended != c.ended || c.ended == wasm.Exited && out.ExitCode != 0 || out.MemoryPeak < c.least || out.MemoryPeak > limits.Memory {
 					t.Errorf("%s: %v, exit code %d, a peak of %d bytes", how, out.Ended, out.ExitCode, out.MemoryPeak)
 				}
 			}
-			files, err := tattooFiles()
-			if err != nil {
-				t.Fatal(err)
-			}
+			files := musttest.Get(tattooFiles())(t)
 			out, err := m.Run(context.Background(), &wasm.Run{Files: files.Root, Scratch: files.Scratch, Limits: limits})
 			check("by itself", out, err)
 			if !image.Supported {
@@ -95,9 +91,7 @@ func TestMemoryOfFiles(t *testing.T) {
 	m := compile(t, e, filler())
 	scratch := guestfs.NewMemory(guestfs.Limits{Bytes: 1 << 30})
 	root, err := guestfs.NewTree(guestfs.Mount{Path: "/work", FS: scratch})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	var out *wasm.Outcome
 	got := peak(t, func() {
 		out, err = m.Run(context.Background(), &wasm.Run{Files: root, Scratch: scratch, Limits: wasm.Limits{Memory: limit}})

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/wasmtest"
 )
@@ -21,16 +22,9 @@ func TestSharedCode(t *testing.T) {
 	wasm.LowerShareFrom(t, 1)
 	dir := t.TempDir()
 	module := wasmtest.OneLine(2000)
-	maker, err := wasm.Open(&wasm.Options{CacheDir: dir, ShareCode: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := maker.Compile(t.Context(), module, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := maker.Close(); err != nil {
-		t.Fatal(err)
-	}
+	maker := musttest.Get(wasm.Open(&wasm.Options{CacheDir: dir, ShareCode: true}))(t)
+	musttest.Get(maker.Compile(t.Context(), module, nil))(t)
+	musttest.Do(t, maker.Close())
 	pages, _ := filepath.Glob(filepath.Join(dir, "pages", "*"))
 	if len(pages) != 1 {
 		t.Fatalf("left for others: %q", pages)
@@ -42,43 +36,25 @@ func TestSharedCode(t *testing.T) {
 	}{
 		{"the same", func() {}, true},
 		{"other bytes", func() {
-			b, err := os.ReadFile(pages[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := musttest.Get(os.ReadFile(pages[0]))(t)
 			for i := 0; i < len(b); i += 1000 {
 				b[i] ^= 1
 			}
-			if err := os.WriteFile(pages[0], b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(pages[0], b, 0o600))
 		}, false},
 		{"cut off", func() {
-			if err := os.Truncate(pages[0], 10); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Truncate(pages[0], 10))
 		}, false},
 		{"gone", func() { _ = os.Remove(pages[0]) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.spoil()
 			own := filepath.Join(t.TempDir(), "cache") // what another one mapped goes when Go's collector says so
-			if err := os.CopyFS(own, os.DirFS(dir)); err != nil {
-				t.Fatal(err)
-			}
-			e, err := wasm.Open(&wasm.Options{CacheDir: own, ShareCode: true, CompiledOnly: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.CopyFS(own, os.DirFS(dir)))
+			e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: own, ShareCode: true, CompiledOnly: true}))(t)
 			defer e.Close()
-			m, err := e.Compile(t.Context(), module, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			maps, err := os.ReadFile("/proc/self/maps")
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := musttest.Get(e.Compile(t.Context(), module, nil))(t)
+			maps := musttest.Get(os.ReadFile("/proc/self/maps"))(t)
 			if taken := strings.Contains(string(maps), filepath.Join(own, "pages")); taken != c.taken {
 				t.Errorf("taken: %t", taken)
 			}
@@ -96,64 +72,38 @@ func TestSharesCodeInThePlaceOfOther(t *testing.T) {
 	wasm.LowerShareFrom(t, 1)
 	dir := t.TempDir()
 	module := wasmtest.OneLine(200)
-	maker, err := wasm.Open(&wasm.Options{CacheDir: dir, ShareCode: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := maker.Compile(t.Context(), module, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	maker := musttest.Get(wasm.Open(&wasm.Options{CacheDir: dir, ShareCode: true}))(t)
+	m := musttest.Get(maker.Compile(t.Context(), module, nil))(t)
 	code := m.CodeAt()
-	e, err := wasm.Open(&wasm.Options{CacheDir: dir, ShareCode: true, CompiledOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: dir, ShareCode: true, CompiledOnly: true}))(t)
 	defer e.Close()
 	// The cached code is read from a pipe, which waits until the maker's code is unmapped.
 	var path string
 	var cached []byte
 	files, _ := filepath.Glob(filepath.Join(dir, "code", "*", "*"))
 	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := musttest.Get(os.ReadFile(f))(t)
 		if len(b) > len(cached) {
 			path, cached = f, b
 		}
 	}
-	if err := errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)))
 	compiled := make(chan error, 1)
 	go func() {
 		_, err := e.Compile(t.Context(), module, nil)
 		compiled <- err
 	}()
-	pipe, err := os.OpenFile(path, os.O_WRONLY, 0) // waits for the reader
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := maker.Close(); err != nil {
-		t.Fatal(err)
-	}
+	pipe := musttest.Get(os.OpenFile(path, os.O_WRONLY, 0))(t) // waits for the reader
+	musttest.Do(t, maker.Close())
 	for tries := 0; executable(t, code); tries++ {
 		if tries == 1000 {
 			t.Fatal("the code of a closed engine stays mapped")
 		}
 		runtime.GC()
 	}
-	if _, err := pipe.Write(cached); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(pipe.Close(), <-compiled); err != nil {
-		t.Fatal(err)
-	}
-	maps, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(pipe.Write(cached))(t)
+	musttest.Do(t, errors.Join(pipe.Close(), <-compiled))
+	maps := musttest.Get(os.ReadFile("/proc/self/maps"))(t)
 	if !strings.Contains(string(maps), filepath.Join(dir, "pages")) {
 		t.Error("the code is not shared")
 	}
@@ -162,10 +112,7 @@ func TestSharesCodeInThePlaceOfOther(t *testing.T) {
 // executable reports whether code is mapped at an address.
 func executable(t *testing.T, at uintptr) bool {
 	t.Helper()
-	maps, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps := musttest.Get(os.ReadFile("/proc/self/maps"))(t)
 	for line := range strings.Lines(string(maps)) {
 		var from, to uintptr
 		var may string

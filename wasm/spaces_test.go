@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/wasmtest"
 )
@@ -15,10 +16,7 @@ import (
 // the end, and in a page that it grows by. Ways to end change, so that spaces come
 // back from each; runs overlap, so that several are in use.
 func TestSpacesComeBackEmpty(t *testing.T) {
-	e, err := wasm.Open(asWorkers(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(asWorkers(nil)))(t)
 	defer e.Close()
 
 	const data, beside, last, grown = 70_000, 74_000, 3<<16 - 4, 3<<16 + 8
@@ -49,10 +47,7 @@ func TestSpacesComeBackEmpty(t *testing.T) {
 	}
 	for name, c := range ends {
 		t.Run(name, func(t *testing.T) {
-			m, err := e.Compile(context.Background(), c.module, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := musttest.Get(e.Compile(context.Background(), c.module, nil))(t)
 			var wg sync.WaitGroup
 			for range 4 {
 				wg.Add(1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/image"
 	"openskill/wasm/wasmtest"
@@ -64,9 +65,7 @@ func TestTablesCountAsMemory(t *testing.T) {
 	waits.Command(i32(0, 8, 1, 16) + wasmtest.Call(in) + wasmtest.Drop)
 	im := e.Image(&wasm.Program{Module: compile(t, e, waits.Bytes())}, &wasm.ImageOptions{Spare: -1})
 	defer im.Close()
-	if err := im.Warm(context.Background(), 1); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, im.Warm(context.Background(), 1))
 	if held := im.Held(); held < takes {
 		t.Errorf("%d bytes are held, the tables of the instance take %d", held, takes)
 	}

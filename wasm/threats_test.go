@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
@@ -136,9 +137,7 @@ func TestThreats(t *testing.T) {
 			var most int
 			for i, c := range cases {
 				path := filepath.Join(t.TempDir(), "module.wasm")
-				if err := os.WriteFile(path, c.module, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.WriteFile(path, c.module, 0o600))
 				got := judgeAlone(t, path)
 				if got.Code != c.want {
 					t.Errorf("module %d of %d bytes: %s %s, want %s", i, len(c.module), got.Code, got.Message, c.want)
@@ -159,14 +158,9 @@ func TestThreats(t *testing.T) {
 func judgeAlone(t *testing.T, path string) verdict {
 	t.Helper()
 	cmd := child(t, "check", path)
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := musttest.Get(cmd.Output())(t)
 	var v verdict
-	if err := json.Unmarshal(out, &v); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, json.Unmarshal(out, &v))
 	// Where others have the processors, the time that went by says little.
 	v.Took = min(v.Took, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 	return v

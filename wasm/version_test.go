@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 )
 
@@ -15,14 +16,8 @@ import (
 func TestCompilerVersion(t *testing.T) {
 	version := wasm.CompilerVersion()
 	if len(wasm.CompilerEdits()) > 0 {
-		work, err := os.ReadFile(filepath.Join("..", "go.work"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		mod, err := os.ReadFile(filepath.Join("..", "go.mod"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		work := musttest.Get(os.ReadFile(filepath.Join("..", "go.work")))(t)
+		mod := musttest.Get(os.ReadFile(filepath.Join("..", "go.mod")))(t)
 		_, wazero, _ := strings.Cut(string(mod), "github.com/tetratelabs/wazero ")
 		if want := strings.Fields(wazero)[0] + "-" + filepath.Base(strings.TrimSpace(string(work))); version != want {
 			t.Errorf("%q, want %q", version, want)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -39,10 +40,7 @@ func TestAddSharesAndRemoves(t *testing.T) {
 	needsPip(t)
 	s, o := New(t.TempDir()), options(shelf(t))
 	one, two := t.TempDir(), t.TempDir()
-	c, err := s.Add(t.Context(), one, asks(t, "top", "had>=3"), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := musttest.Get(s.Add(t.Context(), one, asks(t, "top", "had>=3"), o))(t)
 	if diff := cmp.Diff([]string{"python:base 1.5", "python:had 3.1", "python:top 1.0"}, names(c.Lock)); diff != "" {
 		t.Fatal(diff)
 	}
@@ -87,21 +85,14 @@ func TestAddSharesAndRemoves(t *testing.T) {
 func TestDamagedSet(t *testing.T) {
 	needsPip(t)
 	state, folder, o := t.TempDir(), t.TempDir(), options(shelf(t))
-	c, err := New(state).Add(t.Context(), folder, asks(t, "top"), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := musttest.Get(New(state).Add(t.Context(), folder, asks(t, "top"), o))(t)
 	file := filepath.Join(New(state).set(c.Lock.Set), "python", "base.py")
-	if err := os.Chmod(file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Chmod(file, 0o600))
 	write(t, []byte("x = 2\n"), file)
 	if _, _, err := New(state).Use(folder); skill.CodeOf(err) != skill.ToolInvocationError || !strings.Contains(err.Error(), "packages lock") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := New(state).Relock(t.Context(), folder, nil, o); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(New(state).Relock(t.Context(), folder, nil, o))(t)
 	if _, _, err := New(state).Use(folder); err != nil {
 		t.Error(err)
 	}
@@ -271,17 +262,10 @@ func TestChangesAtOnce(t *testing.T) {
 func TestDamagedLockOfAnother(t *testing.T) {
 	needsPip(t)
 	s, o, one, two := New(t.TempDir()), options(shelf(t)), t.TempDir(), t.TempDir()
-	if _, err := s.Add(t.Context(), one, asks(t, "top"), o); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.Add(t.Context(), one, asks(t, "top"), o))(t)
 	_, file, err := s.locked(one)
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
+	whole := musttest.Get(os.ReadFile(file))(t)
 	write(t, whole[:len(whole)/2], file)
 	killed := write(t, whole[:9], filepath.Dir(file), ".new-1")
 	if _, err := s.Add(t.Context(), two, asks(t, "odd"), o); err != nil {
@@ -291,9 +275,7 @@ func TestDamagedLockOfAnother(t *testing.T) {
 		t.Errorf("archives: %q, want those of both folders", left)
 	}
 	write(t, whole, file)
-	if _, err := s.Remove(t.Context(), two, nil, o); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.Remove(t.Context(), two, nil, o))(t)
 	if _, _, err := s.Use(one); err != nil {
 		t.Error(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -38,12 +39,8 @@ func compiledSet(t *testing.T, all files, o *Options) (found files, err error) {
 	t.Helper()
 	work := t.TempDir()
 	m, err := newSet(work, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.add(t.Context(), python("a"), write(t, zipped(t, all), work, "a.whl")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
+	musttest.Do(t, m.add(t.Context(), python("a"), write(t, zipped(t, all), work, "a.whl")))
 	err = m.compile(t.Context(), o)
 	found = files{}
 	n := 0
@@ -162,9 +159,7 @@ func TestCompiledSets(t *testing.T) {
 	if l, err := s.Of(folder); l != nil || err != nil {
 		t.Fatalf("%+v, %v", l, err)
 	}
-	if err := os.MkdirAll(filepath.Join(s.dir, workPrefix+"killed", "set"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(filepath.Join(s.dir, workPrefix+"killed", "set"), 0o700))
 	var runs []string
 	o.Compile = compiledBy("cpython-315", &runs)
 	both := make(chan string, 2)
@@ -186,9 +181,7 @@ func TestCompiledSets(t *testing.T) {
 		t.Errorf("left: %q", left)
 	}
 	set, _, err := New(state).Use(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	file := filepath.Join(set, "python", "__pycache__", "base.cpython-315.pyc")
 	if b, err := os.ReadFile(file); err != nil || string(b) != "of x = 1\n" {
 		t.Fatalf("%q, %v", b, err)

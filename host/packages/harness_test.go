@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // files are the files of an archive, by name.
@@ -42,13 +44,9 @@ func zipped(t testing.TB, all files) []byte {
 		if err == nil {
 			_, err = w.Write([]byte(all[name]))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, z.Close())
 	return b.Bytes()
 }
 
@@ -63,28 +61,18 @@ func tarball(t testing.TB, all files) []byte {
 		if err == nil {
 			_, err = w.Write([]byte(all[name]))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, w.Close())
+	musttest.Do(t, g.Close())
 	return b.Bytes()
 }
 
 func write(t testing.TB, b []byte, path ...string) string {
 	t.Helper()
 	file := filepath.Join(path...)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	musttest.Do(t, os.WriteFile(file, b, 0o600))
 	return file
 }
 
@@ -109,10 +97,7 @@ func asks(t testing.TB, list ...string) []Requirement {
 	t.Helper()
 	var all []Requirement
 	for _, text := range list {
-		r, err := ParseRequirement(text, Python)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := musttest.Get(ParseRequirement(text, Python))(t)
 		all = append(all, r)
 	}
 	return all

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 func npmPackage(t *testing.T, dir, name, version, more string) {
@@ -25,10 +27,7 @@ func TestAddNPM(t *testing.T) {
 	npmPackage(t, dir, "@in/base", "1.2.0", "")
 	npmPackage(t, dir, "odd", "2.0.0", "")
 	s, o, folder := New(t.TempDir()), options(dir), t.TempDir()
-	c, err := s.Add(t.Context(), folder, asks(t, "npm:top@^1", "npm:odd"), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := musttest.Get(s.Add(t.Context(), folder, asks(t, "npm:top@^1", "npm:odd"), o))(t)
 	if diff := cmp.Diff([]string{"npm:@in/base 1.2.0", "npm:odd 2.0.0", "npm:top 1.0.0"}, names(c.Lock)); diff != "" {
 		t.Error(diff)
 	}

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 func TestParseRequirement(t *testing.T) {
@@ -69,9 +71,7 @@ func TestDamagedLocks(t *testing.T) {
 	}
 	s, folder := New(t.TempDir()), t.TempDir()
 	_, file, err := s.locked(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	write(t, []byte(`{"lock":1,"folder":"/another"}`), file)
 	if _, err := s.Of(folder); err == nil {
 		t.Error("the lock of another folder was taken")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -24,10 +25,7 @@ func node(name string) *Package {
 func made(t *testing.T, add func(put func(p *Package, archive []byte) error)) string {
 	t.Helper()
 	work := t.TempDir()
-	m, err := newSet(work, map[string]bool{"json": true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(newSet(work, map[string]bool{"json": true}))(t)
 	n := 0
 	add(func(p *Package, archive []byte) error {
 		n++
@@ -112,9 +110,7 @@ func TestPackagesDoNotMix(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			made(t, func(put func(*Package, []byte) error) {
-				if err := put(python("a"), zipped(t, files{c.a: "a"})); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, put(python("a"), zipped(t, files{c.a: "a"})))
 				err := put(python("b"), zipped(t, files{c.b: "b"}))
 				if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 					t.Errorf("got %v, want %q", err, c.err)
@@ -141,9 +137,7 @@ func TestLeavesOut(t *testing.T) {
 		})); err != nil {
 			t.Fatal(err)
 		}
-		if err := put(node("b"), tarball(t, files{"package/index.js": "1", "package/index.d.ts": "", "package/index.js.map": "", "package/package.json": "{}"})); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, put(node("b"), tarball(t, files{"package/index.js": "1", "package/index.d.ts": "", "package/index.js.map": "", "package/package.json": "{}"})))
 	})
 	var got []string
 	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error {

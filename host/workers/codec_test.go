@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -21,10 +22,7 @@ func filled(t testing.TB) (*wireCall, *wireReply) {
 	call, reply := &wireCall{}, &wireReply{}
 	fill(reflect.ValueOf(call).Elem(), &n)
 	fill(reflect.ValueOf(reply).Elem(), &n)
-	rule, err := skill.ParseHTTPRule("https://api.example.com:8443/v1/ GET,POST")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rule := musttest.Get(skill.ParseHTTPRule("https://api.example.com:8443/v1/ GET,POST"))(t)
 	call.Call.Trust, call.Call.Grants.HTTP = skill.Trusted, []skill.HTTPRule{rule, rule}
 	call.Call.Stdin, call.Call.Replay = nil, nil // the body
 	call.Call.Grants.Secrets = nil               // which stay in the host

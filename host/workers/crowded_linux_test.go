@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"openskill/host/workers"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -84,14 +85,9 @@ func TestNoMoreProcesses(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, d := range []string{filepath.Dir(dir), dir} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Chmod(d, 0o755))
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := musttest.Get(os.Executable())(t)
 	program, state := filepath.Join(dir, "program"), filepath.Join(dir, "state")
 	b, err := os.ReadFile(self)
 	if err == nil {
@@ -104,9 +100,7 @@ func TestNoMoreProcesses(t *testing.T) {
 	if err == nil {
 		err = os.Chown(state, user, user)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	cmd := exec.Command(program, "be-a-crowded-host", state)
 	cmd.Dir, cmd.Env = "/", []string{"GOMAXPROCS=2"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -33,9 +34,7 @@ func (echo) For(*skill.Call) skill.Fetch {
 // it is an answer within the call's limits, or none.
 func FuzzWorkerSays(f *testing.F) {
 	ended := exec.Command(os.Args[0], "-test.run=^$")
-	if err := ended.Run(); err != nil {
-		f.Fatal(err)
-	}
+	musttest.Do(f, ended.Run())
 	reply := func(r *wireReply, body string) []byte { return frameOf(kindReply, 1, string(r.append(nil)), body) }
 	_, all := filled(f)
 	for _, say := range [][]byte{
@@ -55,9 +54,7 @@ func FuzzWorkerSays(f *testing.F) {
 	f.Fuzz(func(t *testing.T, says []byte) {
 		ours, theirs := net.Pipe()
 		link, others, err := newLink()
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		for _, f := range others {
 			_ = f.Close()
 		}

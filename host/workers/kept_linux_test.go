@@ -6,19 +6,17 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // TestWatchFolder holds that a compiler is killed once it has written more than it may,
 // and one that has not is left alone.
 func TestWatchFolder(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "code", "v"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(filepath.Join(dir, "code", "v"), 0o700))
 	write := func(n int) {
-		if err := os.WriteFile(filepath.Join(dir, "code", "v", "x"), make([]byte, n), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, "code", "v", "x"), make([]byte, n), 0o600))
 	}
 	write(64 << 10)
 	files := maxKept

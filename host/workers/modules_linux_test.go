@@ -21,6 +21,7 @@ import (
 
 	"openskill/host/app/hosttest"
 	"openskill/host/workers"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -155,18 +156,12 @@ func beCompiler(args []string) int {
 
 func modules(t *testing.T, change func(*workers.ModulesOptions)) *workers.Modules {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := musttest.Get(os.Executable())(t)
 	o := workers.ModulesOptions{Dir: t.TempDir(), Version: "1", Command: []string{self, "be-a-compiler"}, Log: slog.New(slog.DiscardHandler), Name: nameOf}
 	if change != nil {
 		change(&o)
 	}
-	m, err := workers.OpenModules(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(workers.OpenModules(o))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(m.Close(), m.Close()); err != nil {
 			t.Error(err)
@@ -373,10 +368,7 @@ func moduleCall(tenant, text string) *skill.Call {
 func withModules(t *testing.T, m *workers.Modules, o workers.Options) *workers.Runner {
 	t.Helper()
 	o.Command, o.Dir, o.Modules, o.Log = command(t), t.TempDir(), m, slog.New(slog.DiscardHandler)
-	p, err := workers.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := musttest.Get(workers.New(o))(t)
 	r := p.Runner(planner{})
 	t.Cleanup(func() {
 		if err := errors.Join(r.Close(), p.Close()); err != nil {
@@ -440,9 +432,7 @@ func TestDamaged(t *testing.T) {
 		t.Fatalf("%+v, %v, compiled %d times", got, err, compiled)
 	}
 	code := filepath.Join(dir, "1", strings.TrimPrefix(digest, "sha256:"), "code", "v", strings.TrimPrefix(digest, "sha256:"))
-	if err := os.WriteFile(code, []byte("mad"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(code, []byte("mad"), 0o600))
 	if got, err := r.Run(t.Context(), moduleCall("b", text)); err != nil || string(got.Stdout) != "compiled" || compiled != 2 {
 		t.Errorf("damaged: %+v, %v, compiled %d times", got, err, compiled)
 	}
@@ -496,9 +486,7 @@ func TestTrimmed(t *testing.T) {
 	m := modules(t, func(o *workers.ModulesOptions) { o.Bytes = 200 })
 	for i := range 20 {
 		text := fmt.Sprintf("module %d", i)
-		if _, err := m.Ensure(t.Context(), sourceOf(text)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(m.Ensure(t.Context(), sourceOf(text)))(t)
 	}
 	kept := 0
 	for i := range 20 {
@@ -519,9 +507,7 @@ func TestTrimmedByTenant(t *testing.T) {
 		t.Helper()
 		src := sourceOf(text)
 		src.Tenant, src.Trusted = tenant, trusted
-		if _, err := m.Ensure(t.Context(), src); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(m.Ensure(t.Context(), src))(t)
 	}
 	ensure("", "a runtime", true)
 	ensure("beta", "of beta", false)
@@ -550,15 +536,11 @@ func TestCodeOfOneName(t *testing.T) {
 	m := modules(t, nil)
 	one, two, same := "leave code/v/shared one", "leave code/v/shared two", "leave code/v/shared one too"
 	for _, text := range []string{one, two, same} {
-		if _, err := m.Ensure(t.Context(), sourceOf(text)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(m.Ensure(t.Context(), sourceOf(text)))(t)
 	}
 	view := t.TempDir()
 	for range 2 {
-		if err := m.Link(view, digestOf(one), false); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, m.Link(view, digestOf(one), false))
 	}
 	if err := m.Link(view, digestOf(two), false); err == nil {
 		t.Error("code that is not the same was taken for it")
@@ -586,9 +568,7 @@ func exists(path string) bool {
 func TestLeftAsProgram(t *testing.T) {
 	dir := ""
 	m := modules(t, func(o *workers.ModulesOptions) { dir = o.Dir })
-	if _, err := m.Ensure(t.Context(), sourceOf("program")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(m.Ensure(t.Context(), sourceOf("program")))(t)
 	kept, err := filepath.Glob(filepath.Join(dir, "1", "*", "code", "v", "*"))
 	if err != nil || len(kept) != 1 {
 		t.Fatalf("%q, %v", kept, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"openskill/host/workers"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -62,10 +63,7 @@ func TestWorkersOfTheTenantWithMostMakeRoom(t *testing.T) {
 	p, r := pool(t, bySkill)
 	pid := func(tenant string, id int) string {
 		t.Helper()
-		got, err := r.Run(t.Context(), callOfSkill(tenant, id, "pid"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := musttest.Get(r.Run(t.Context(), callOfSkill(tenant, id, "pid")))(t)
 		return string(got.Stdout)
 	}
 	silent := pid("silent", 0)

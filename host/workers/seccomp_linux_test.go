@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"openskill/internal/musttest"
 )
 
 // TestFilter asks the filter of system calls, as a program of the packet filter, what
@@ -73,10 +75,7 @@ func TestFilter(t *testing.T) {
 		{"a number that does not exist", false, auditArch, 1 << 20, nil, deny},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			vm, err := bpf.NewVM(program(rules(c.writes)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			vm := musttest.Get(bpf.NewVM(program(rules(c.writes))))(t)
 			// The machine of the library reads words as the network has them.
 			data := make([]byte, offsetArgs+6*8)
 			binary.BigEndian.PutUint32(data[offsetNumber:], c.nr)

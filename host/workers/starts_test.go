@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -37,12 +38,8 @@ func TestStartsPrograms(t *testing.T) {
 	} {
 		folder := t.TempDir()
 		path := filepath.Join(folder, filepath.FromSlash(c.file))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		musttest.Do(t, os.WriteFile(path, []byte(c.text), 0o600))
 		if got := startsPrograms(&skill.Call{Script: true, Folder: folder}); got != c.want {
 			t.Errorf("%s %.60q: %v", c.file, c.text, got)
 		}
@@ -51,19 +48,13 @@ func TestStartsPrograms(t *testing.T) {
 		}
 	}
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(t.TempDir(), "a.py"), []byte("subprocess"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(t.TempDir(), filepath.Join(folder, "a.py")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(t.TempDir(), "a.py"), []byte("subprocess"), 0o600))
+	musttest.Do(t, os.Symlink(t.TempDir(), filepath.Join(folder, "a.py")))
 	if startsPrograms(&skill.Call{Script: true, Folder: folder}) {
 		t.Error("what a link leads to was read")
 	}
 	for i := range maxScriptFiles {
-		if err := os.Mkdir(filepath.Join(folder, strings.Repeat("a", 1+i%200)+strings.Repeat("b", i/200)), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Mkdir(filepath.Join(folder, strings.Repeat("a", 1+i%200)+strings.Repeat("b", i/200)), 0o700))
 	}
 	if !startsPrograms(&skill.Call{Script: true, Folder: folder}) {
 		t.Error("a folder with too many files to read was said to start nothing")

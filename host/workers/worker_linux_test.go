@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"openskill/host/workers"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -251,10 +252,7 @@ func (planner) Run(context.Context, *skill.Call) (*skill.Reply, error) {
 // command is this test program as a worker.
 func command(t testing.TB) []string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := musttest.Get(os.Executable())(t)
 	return []string{self, "be-a-worker"}
 }
 
@@ -264,10 +262,7 @@ func pool(t *testing.T, change func(*workers.Options)) (*workers.Pool, *workers.
 	if change != nil {
 		change(&o)
 	}
-	p, err := workers.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := musttest.Get(workers.New(o))(t)
 	r := p.Runner(planner{})
 	t.Cleanup(func() {
 		if err := errors.Join(r.Close(), p.Close(), p.Close()); err != nil {
@@ -452,10 +447,7 @@ func TestKilled(t *testing.T) {
 
 func descriptors(t *testing.T) int {
 	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := musttest.Get(os.ReadDir("/proc/self/fd"))(t)
 	return len(entries)
 }
 
@@ -558,10 +550,7 @@ func TestCancelledLate(t *testing.T) {
 // TestCannotStart holds that a host which cannot start processes says so, and goes on
 // when it can.
 func TestCannotStart(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := musttest.Get(os.Executable())(t)
 	program := filepath.Join(t.TempDir(), "program")
 	_, r := pool(t, func(o *workers.Options) { o.Command = []string{program, "be-a-worker"} })
 	for range 5 {
@@ -569,9 +558,7 @@ func TestCannotStart(t *testing.T) {
 			t.Fatalf("without a program: %v", err)
 		}
 	}
-	if err := os.Symlink(self, program); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Symlink(self, program))
 	if got := run(t, r, "a", "say on"); string(got.Stdout) != "on" {
 		t.Errorf("%+v", got)
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"openskill/host/workers"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -33,9 +34,7 @@ func world(t *testing.T, spares int, apart bool) {
 	t.Helper()
 	open, closed := t.TempDir(), t.TempDir()
 	for _, dir := range []string{open, closed} {
-		if err := os.WriteFile(filepath.Join(dir, "f"), []byte("content"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, "f"), []byte("content"), 0o600))
 	}
 	p, r := pool(t, func(o *workers.Options) {
 		o.Folders, o.Spares = []string{open, closed}, spares
@@ -114,15 +113,10 @@ func world(t *testing.T, spares int, apart bool) {
 // a supervisor's, a file that a shell has left open.
 func TestInheritedDescriptors(t *testing.T) {
 	in, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	defer in.Close()
 	defer out.Close()
-	left, err := unix.FcntlInt(out.Fd(), unix.F_DUPFD, 100) // without FD_CLOEXEC, as one that was inherited
-	if err != nil {
-		t.Fatal(err)
-	}
+	left := musttest.Get(unix.FcntlInt(out.Fd(), unix.F_DUPFD, 100))(t) // without FD_CLOEXEC, as one that was inherited
 	defer unix.Close(left)
 	_, r := pool(t, nil)
 	if got := string(run(t, r, "a", "tell "+strconv.Itoa(left)).Stdout); !strings.Contains(got, "bad file descriptor") {

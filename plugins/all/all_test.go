@@ -7,16 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 )
 
 func runners(t *testing.T, o Options) []skill.Runner {
 	t.Helper()
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(sdkState(t), "cache", "wasm")}) // where QuickJS is compiled
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(sdkState(t), "cache", "wasm")}))(t) // where QuickJS is compiled
 	o.Engine = e
 	list := Runners(o)
 	t.Cleanup(func() {

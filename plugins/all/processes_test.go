@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/javascript"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
@@ -23,10 +24,7 @@ func ready(t testing.TB, kinds ...skill.Kind) map[skill.Kind]skill.Runner {
 	if state == "" {
 		state = filepath.Join("..", "..", ".openskill")
 	}
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")}))(t)
 	t.Cleanup(func() { _ = e.Close() })
 	runners := map[skill.Kind]skill.Runner{}
 	for _, r := range Sandboxed(Options{Engine: e, StateDir: state}) {
@@ -55,17 +53,13 @@ func ranFor(t testing.TB, r skill.Runner, limit time.Duration, entry, text, stdi
 	folder := t.TempDir()
 	files = append(files, entry, text, "notes.txt", "first\n")
 	for i := 0; i < len(files); i += 2 {
-		if err := os.WriteFile(filepath.Join(folder, files[i]), []byte(files[i+1]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(folder, files[i]), []byte(files[i+1]), 0o600))
 	}
 	reply, err := runnertest.Do(t.Context(), r, &skill.Call{
 		SkillID: "my-skill", TraceID: "t-1", Folder: folder, Entry: entry, Trust: skill.Trusted, Script: true, Stdin: []byte(stdin),
 		Limits: skill.Limits{Timeout: limit, Memory: 512 << 20, Fuel: 100_000_000_000, Output: 1 << 20, Scratch: 16 << 20},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return reply
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -21,10 +22,7 @@ func TestProgramsOfScripts(t *testing.T) {
 	if state == "" {
 		state = filepath.Join("..", "..", ".openskill")
 	}
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")}))(t)
 	defer e.Close()
 	runners := map[skill.Kind]skill.Runner{}
 	for _, r := range Sandboxed(Options{Engine: e, StateDir: state}) {
@@ -88,17 +86,13 @@ print(q.communicate()[0], p.wait())`, "5000050000\n 0"},
 		t.Run(c.name, func(t *testing.T) {
 			folder := t.TempDir()
 			for name, text := range map[string]string{"tool.py": "import os, subprocess, sys\n" + c.text + "\n", "notes.txt": "first\n"} {
-				if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 			}
 			r, err := runnertest.Do(t.Context(), runners[skill.WasmPython], &skill.Call{
 				SkillID: "my-skill", TraceID: "t-1", Folder: folder, Entry: "tool.py", Trust: skill.Trusted, Script: true, Stdin: []byte("given\nmore\n"),
 				Limits: skill.Limits{Timeout: time.Minute, Memory: 512 << 20, Fuel: 100_000_000_000, Output: 1 << 20, Scratch: 16 << 20},
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			if got := strings.TrimSpace(string(r.Stdout)); r.Code != "" || r.ExitCode != 0 || got != strings.TrimSpace(c.want) {
 				t.Errorf("%s %s %d\n%s\nwant\n%s\n%s", r.Code, r.Message, r.ExitCode, got, c.want, r.Stderr)
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/sdk/vectorstest"
@@ -98,15 +99,9 @@ func TestSDKExamples(t *testing.T) {
 		}},
 	} {
 		t.Run(language, func(t *testing.T) {
-			readme, err := os.ReadFile(filepath.Join(sdkFolder(t, language), "README.md"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			readme := musttest.Get(os.ReadFile(filepath.Join(sdkFolder(t, language), "README.md")))(t)
 			for _, name := range []string{c.source, "examples/greeter/skill.yaml"} {
-				source, err := os.ReadFile(filepath.Join(sdkFolder(t, language), filepath.FromSlash(name)))
-				if err != nil {
-					t.Fatal(err)
-				}
+				source := musttest.Get(os.ReadFile(filepath.Join(sdkFolder(t, language), filepath.FromSlash(name))))(t)
 				if !strings.Contains(string(readme), "\n"+string(source)+"```\n") {
 					t.Errorf("README.md does not have %s as it is", name)
 				}
@@ -124,9 +119,7 @@ func TestSDKExamples(t *testing.T) {
 				`{"times": 1}`:                    `{"success": false, "error": {"code": "INVALID_ARGUMENT", "message": "name: required"}, "exit": 1}`,
 			} {
 				v := vectorstest.Vector{Input: json.RawMessage(input)}
-				if err := json.Unmarshal([]byte(want), &v.Want); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, json.Unmarshal([]byte(want), &v.Want))
 				if err := v.Check(run(t, &v)); err != nil {
 					t.Errorf("%s: %v", input, err)
 				}
@@ -151,7 +144,5 @@ func seen(t *testing.T, language string) {
 		_, err = os.ReadFile(path)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 }

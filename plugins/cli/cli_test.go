@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -22,10 +23,7 @@ func TestRunner(t *testing.T) {
 	runnertest.Run(t, runnertest.Harness{
 		New: func(t testing.TB) skill.Runner {
 			t.Helper()
-			s, err := found()
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := musttest.Get(found())(t)
 			r := New(nil)
 			r.ready = s
 			return r
@@ -40,10 +38,7 @@ func TestRunner(t *testing.T) {
 // TestPrograms is the same for executable files, which are scripts with an interpreter of
 // their own here: one that asks for as much memory as it needs, and not for 64 MiB.
 func TestPrograms(t *testing.T) {
-	s, err := found()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(found())(t)
 	runnertest.Run(t, runnertest.Harness{
 		New: func(t testing.TB) skill.Runner {
 			t.Helper()
@@ -58,9 +53,7 @@ func TestPrograms(t *testing.T) {
 			if err == nil {
 				err = os.WriteFile(name, append([]byte("#!"+s.python.Path+" -IB\n"), b...), 0o755)
 			}
-			if err := errors.Join(err, os.Chmod(name, 0o755)); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, errors.Join(err, os.Chmod(name, 0o755)))
 			return filepath.Base(name)
 		},
 		Env:      []string{"LC_CTYPE"}, // an interpreter sets it for itself
@@ -85,9 +78,7 @@ func TestProgramEntries(t *testing.T) {
 			mode = 0o755
 		}
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, mode)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, mode)))
 	}
 	r := New(nil).Programs()
 	defer r.Close()
@@ -139,9 +130,7 @@ func main() {
 	fmt.Println("well")
 }
 `
-	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600))
 	build := exec.Command("go", "build", "-o", filepath.Join(dir, "tool"), filepath.Join(dir, "main.go"))
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -166,9 +155,7 @@ func main() {
 func program(t *testing.T, text string) *skill.Call {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "main.py"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "main.py"), []byte(text), 0o600))
 	return &skill.Call{
 		SkillID: "p01", Folder: dir, Entry: "main.py", Trust: skill.Trusted,
 		Limits: skill.Limits{Timeout: 20 * time.Second, Memory: 128 << 20, Fuel: 1, Output: 1 << 20, Scratch: 2 << 20},
@@ -177,9 +164,5 @@ func program(t *testing.T, text string) *skill.Call {
 
 func must(t *testing.T, r *Runner, c *skill.Call) *skill.Reply {
 	t.Helper()
-	reply, err := r.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply
+	return musttest.Get(r.Run(t.Context(), c))(t)
 }

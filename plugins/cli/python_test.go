@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -53,9 +54,7 @@ func TestPythonThatIsNone(t *testing.T) {
 		"old":    "#!/bin/sh\necho '{\"version\": [2, 7]}'\n",
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(path, []byte(text), 0o700))
 		c := program(t, "")
 		if _, err := New(&Options{Python: path}).Prepare(t.Context(), c.Spec()); skill.CodeOf(err) != skill.ToolInvocationError {
 			t.Errorf("%s: %v; want TOOL_INVOCATION_ERROR", name, err)
@@ -65,24 +64,16 @@ func TestPythonThatIsNone(t *testing.T) {
 
 func TestEntry(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside.py")
-	if err := os.WriteFile(outside, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(outside, nil, 0o600))
 	dir := t.TempDir()
 	for _, sub := range []string{"scripts", "folder.py"} {
-		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Mkdir(filepath.Join(dir, sub), 0o700))
 	}
 	for _, name := range []string{"main.py", "scripts/tool.py"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	for link, to := range map[string]string{"in.py": "scripts/tool.py", "out.py": outside, "up.py": "../" + filepath.Base(outside)} {
-		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
 	for entry, ok := range map[string]bool{
 		"main.py": true, "scripts/tool.py": true, "in.py": true,
@@ -124,13 +115,9 @@ def fail(): raise ValueError("wrong")
 fail()
 `)
 	c.Args = []string{"a", "b c"}
-	if err := os.Mkdir(filepath.Join(c.Folder, "package"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(filepath.Join(c.Folder, "package"), 0o700))
 	for name, text := range map[string]string{"sibling.py": "value = 1", "package/inner.py": "value = 2"} {
-		if err := os.WriteFile(filepath.Join(c.Folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(c.Folder, name), []byte(text), 0o600))
 	}
 	reply := must(t, New(nil), c)
 	want := "Traceback (most recent call last):\n  File \"" + filepath.Join(c.Folder, "main.py") + "\", line 21, in <module>\n    fail()\n"
@@ -141,10 +128,7 @@ fail()
 }
 
 func TestProtections(t *testing.T) {
-	all, err := New(nil).Protections()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := musttest.Get(New(nil).Protections())(t)
 	names := map[string]bool{}
 	for _, p := range all {
 		names[p.Name] = true

@@ -11,25 +11,21 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // deep makes folders in each other with a file in each, by a way that no path is too long
 // for, and closes them afterwards, the lowest first.
 func deep(t *testing.T, dir string, levels int) {
 	t.Helper()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := musttest.Get(os.OpenRoot(dir))(t)
 	for i := range levels {
 		err := errors.Join(root.WriteFile("file", []byte("x"), 0o600), root.Symlink("/", "link"), root.Mkdir("d", 0o700))
 		if err != nil {
 			t.Fatalf("level %d: %v", i, err)
 		}
-		next, err := root.OpenRoot("d")
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := musttest.Get(root.OpenRoot("d"))(t)
 		if i > 0 {
 			if err := root.Chmod(".", 0o300); err != nil { // for who is not root a folder without a list
 				t.Fatal(err)
@@ -46,28 +42,20 @@ func deep(t *testing.T, dir string, levels int) {
 func TestRemoveHasFewDescriptors(t *testing.T) {
 	if dir := os.Getenv("CLI_TEST_REMOVE"); dir != "" {
 		var most syscall.Rlimit
-		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &most); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &most))
 		most.Cur = 64
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &most); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &most))
 		if err := remove(dir); err != nil {
 			t.Fatalf("%.600s", err.Error())
 		}
 		return
 	}
 	kept := filepath.Join(t.TempDir(), "kept")
-	if err := os.WriteFile(kept, []byte("the host's"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(kept, []byte("the host's"), 0o600))
 	dir := filepath.Join(t.TempDir(), "run")
 	work := filepath.Join(dir, "work")
 	err := errors.Join(os.MkdirAll(work, 0o700), os.Symlink(filepath.Dir(kept), filepath.Join(dir, "data")), os.Symlink(filepath.Dir(kept), filepath.Join(work, "out")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	for i := range 2000 { // more than are read at once, folders that are not empty among them
 		name := filepath.Join(work, fmt.Sprint("many", i))
 		if i%2 == 0 {
@@ -75,9 +63,7 @@ func TestRemoveHasFewDescriptors(t *testing.T) {
 		} else {
 			err = os.MkdirAll(filepath.Join(name, "in", "it"), 0o700)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
 	deep(t, work, 500)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestRemoveHasFewDescriptors$")
@@ -97,9 +83,7 @@ func TestRemoveHasFewDescriptors(t *testing.T) {
 // What takes the place of a run's folder is removed, not what it leads to.
 func TestRemoveFollowsNothing(t *testing.T) {
 	other, dir := t.TempDir(), filepath.Join(t.TempDir(), "run")
-	if err := errors.Join(os.WriteFile(filepath.Join(other, "kept"), nil, 0o600), os.Symlink(other, dir)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(os.WriteFile(filepath.Join(other, "kept"), nil, 0o600), os.Symlink(other, dir)))
 	if err := errors.Join(remove(dir), remove(dir)); err != nil { // the second finds nothing
 		t.Error(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"openskill/internal/musttest"
 )
 
 func TestSweep(t *testing.T) {
@@ -25,22 +27,14 @@ func TestSweep(t *testing.T) {
 		}
 		dirs[name] = filepath.Join(temp, prefix+name)
 		closed := filepath.Join(dirs[name], "work", "closed")
-		if err := os.MkdirAll(closed, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(closed, "f"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(closed, 0); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(closed, 0o700))
+		musttest.Do(t, os.WriteFile(filepath.Join(closed, "f"), nil, 0o600))
+		musttest.Do(t, os.Chmod(closed, 0))
 		old := now.Add(-2 * sweepAfter)
 		if name == "new" {
 			old = now
 		}
-		if err := os.Chtimes(dirs[name], old, old); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Chtimes(dirs[name], old, old))
 	}
 	t.Cleanup(func() { remove(temp) })
 	release := hold(dirs["running"])

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -51,10 +52,7 @@ var guarded = sync.OnceValues(func() ([]*Runner, error) {
 // is the strongest alone.
 func eachGuard(t *testing.T, test func(t *testing.T, r *Runner, g *guard)) {
 	t.Helper()
-	all, err := guarded()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := musttest.Get(guarded())(t)
 	if len(all) == 0 {
 		t.Fatal("no guard works here")
 	}
@@ -70,10 +68,7 @@ func eachGuard(t *testing.T, test func(t *testing.T, r *Runner, g *guard)) {
 // line, as all that a run starts here do.
 func alive(t *testing.T, folder string) (n int) {
 	t.Helper()
-	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := musttest.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, name := range names {
 		if b, err := os.ReadFile(name); err == nil && bytes.Contains(b, []byte(folder)) {
 			n++
@@ -321,13 +316,8 @@ with open("unseen", "w") as f:
 // A file of one byte takes a block: many of them are more on the disk than they say.
 func TestTinyFilesCountAsBlocks(t *testing.T) {
 	tiny := filepath.Join(t.TempDir(), "tiny")
-	if err := os.WriteFile(tiny, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(tiny)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(tiny, []byte("x"), 0o600))
+	info := musttest.Get(os.Stat(tiny))(t)
 	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Blocks*512 < 2048 {
 		t.Skip("this file system keeps small files in their inodes")
 	}
@@ -362,10 +352,7 @@ func TestWhatAFileTakes(t *testing.T) {
 			t.Errorf("%d bytes in blocks of %d count as %d, want %d", tc.length, tc.blocks, got, tc.want)
 		}
 	}
-	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := musttest.Get(os.Create(filepath.Join(t.TempDir(), "f")))(t)
 	defer f.Close()
 	if err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, 3<<20); err != nil {
 		t.Skipf("this file system allocates nothing ahead: %v", err)
@@ -377,9 +364,7 @@ func TestWhatAFileTakes(t *testing.T) {
 
 func TestArtifactsAreTheScriptsOwnFiles(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("of the host"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(secret, []byte("of the host"), 0o600))
 	eachGuard(t, func(t *testing.T, r *Runner, _ *guard) {
 		c := program(t, fmt.Sprintf(`
 import os
@@ -422,13 +407,8 @@ func TestSecretsAndSockets(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("SECRET_TOKEN", "hush-hush")
-	if err := os.WriteFile(filepath.Join(home, "id_key"), []byte("hush-hush"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(home, "id_key"), []byte("hush-hush"), 0o600))
+	listener := musttest.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	text := fmt.Sprintf(`
 import json, os, socket
@@ -499,19 +479,12 @@ func TestHostKilled(t *testing.T) {
 	c := program(t, survivor+"time.sleep(60)")
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHostKilled$")
 	cmd.Env = append(os.Environ(), "CLI_TEST_HOST="+c.Folder, "TMPDIR="+t.TempDir())
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, cmd.Start())
 	// The supervisor, the script and the survivor; its parent has gone.
 	within(t, 20*time.Second, "three processes", func() bool { return alive(t, c.Folder) >= 3 })
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait() // killed
-	s, err := New(nil).setup()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := musttest.Get(New(nil).setup())(t)
 	if s.guard.mode != modeInit {
 		t.Skip("without a PID namespace descendants outlive a killed host, as Protections says")
 	}
@@ -534,9 +507,7 @@ func TestClosedFoldersCount(t *testing.T) {
 	const nobody = 65534
 	root := os.Geteuid() == 0
 	if root { // who may look everywhere: the folders are another's, and a thread is that one
-		if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chown(dir, nobody, nobody)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chown(dir, nobody, nobody)))
 	}
 	err := make(chan error)
 	go func() {

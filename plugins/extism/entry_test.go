@@ -9,6 +9,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm/binary"
@@ -147,10 +148,7 @@ func TestEntries(t *testing.T) {
 			t.Parallel()
 			call := pluginOf(t, tc.module, tc.entry)
 			for range 2 { // the second is answered from what is known
-				reply, err := runnertest.Do(t.Context(), r, call)
-				if err != nil {
-					t.Fatal(err)
-				}
+				reply := musttest.Get(runnertest.Do(t.Context(), r, call))(t)
 				if reply.Code != tc.code || reply.ExitCode != tc.exit || string(reply.Stdout) != tc.stdout || !strings.Contains(reply.Message, tc.message) {
 					t.Errorf("%q, exit code %d, output %q: %s", reply.Code, reply.ExitCode, reply.Stdout, reply.Message)
 				}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 )
 
@@ -14,14 +15,8 @@ import (
 // SDK for Go, runs as it does there.
 func TestHaskell(t *testing.T) {
 	t.Parallel()
-	dir, err := exec.CommandContext(t.Context(), "go", "-C", filepath.Join("..", "..", "lab"), "list", "-m", "-f", "{{.Dir}}", "github.com/extism/go-sdk").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	module, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "wasm", "hello_haskell.wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := musttest.Get(exec.CommandContext(t.Context(), "go", "-C", filepath.Join("..", "..", "lab"), "list", "-m", "-f", "{{.Dir}}", "github.com/extism/go-sdk").Output())(t)
+	module := musttest.Get(os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "wasm", "hello_haskell.wasm")))(t)
 	r := New(engine(t), nil)
 	t.Cleanup(func() { r.Close() })
 	for name, want := range map[string]string{"John": "Howdy, John", "Ada": "Howdy, Ada"} {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -22,12 +23,8 @@ func pluginOf(t testing.TB, module []byte, entry string) *skill.Call {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "m.wasm")
 	old := time.Now().Add(-time.Hour) // for its stamp to tell every change
-	if err := os.WriteFile(path, module, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(path, old, old); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(path, module, 0o600))
+	musttest.Do(t, os.Chtimes(path, old, old))
 	return &skill.Call{SkillID: "hostile", Folder: dir, Entry: entry, Digest: "sha256:" + filepath.Base(dir), Limits: runnertest.DefaultLimits()}
 }
 
@@ -63,10 +60,7 @@ func TestHostile(t *testing.T) {
 				}
 				call.Stdin, _ = io.ReadAll(io.LimitReader(in, 1<<20))
 			}
-			reply, err := runnertest.Do(t.Context(), r, call)
-			if err != nil {
-				t.Fatal(err)
-			}
+			reply := musttest.Get(runnertest.Do(t.Context(), r, call))(t)
 			want := codes[c.Want]
 			if c.Refused != "" {
 				want = skill.Code(c.Refused)

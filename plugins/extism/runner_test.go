@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -19,10 +20,7 @@ func engine(t testing.TB) *wasm.Engine {
 	if state == "" {
 		state = filepath.Join("..", "..", ".openskill")
 	}
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")}))(t)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Errorf("closing the engine: %v", err)
@@ -42,9 +40,7 @@ func write(t testing.TB, dir string, _ runnertest.Program) (entry string) {
 	if err != nil {
 		t.Fatalf("compiling the guest: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "guest.wasm"), b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "guest.wasm"), b, 0o644))
 	return "guest.wasm"
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 // frames are lines of a stack trace, which are not the same in any two engines.
@@ -21,10 +23,7 @@ func withoutFrames(out []byte) string {
 
 // What console prints is what Node prints.
 func TestPrintsAsNode(t *testing.T) {
-	program, err := os.ReadFile(filepath.Join("testdata", "console.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := musttest.Get(os.ReadFile(filepath.Join("testdata", "console.js")))(t)
 	for _, stream := range []string{"stdout", "stderr"} {
 		name := filepath.Join("testdata", "console."+stream+".txt")
 		if *update {
@@ -37,14 +36,9 @@ func TestPrintsAsNode(t *testing.T) {
 			if err := node.Run(); err != nil {
 				t.Fatalf("%v\n%s", err, out.Bytes())
 			}
-			if err := os.WriteFile(name, []byte(withoutFrames(out.Bytes())), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(name, []byte(withoutFrames(out.Bytes())), 0o600))
 		}
-		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := musttest.Get(os.ReadFile(name))(t)
 		c := script(t, string(program))
 		reply := running(t)(t, c)
 		if reply.Code != "" || reply.ExitCode != 0 {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // What would need the data of Intl is refused by an error that names it; what is right
@@ -32,10 +34,7 @@ func TestRefusesOtherLanguages(t *testing.T) {
 		"'i'.toLocaleUpperCase('tr')":                                         `toLocaleUpperCase for "tr"`,
 		"'I'.toLocaleLowerCase(['lt'])":                                       `toLocaleLowerCase for "lt"`,
 	}
-	list, err := json.Marshal(keys(refused))
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := musttest.Get(json.Marshal(keys(refused)))(t)
 	c := script(t, `
 const said = {};
 for (const text of JSON.parse(std.in.readAsString())) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -36,10 +37,7 @@ std.in.readAsString();
 print(early.error.code, fetch('late')[1], fetch('y'.repeat(100000))[1].length, JSON.stringify(std.getenviron()));
 `)
 	c.Stdin, c.Grants.Env = []byte("x"), []string{"A=1", "B=two words"}
-	reply, err := runnertest.Do(t.Context(), r, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reply := musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 	if want := `NETWORK_DENIED LATE 100000 {"A":"1","B":"two words"}` + "\n"; string(reply.Stdout) != want {
 		t.Errorf("%q %s, want %q", reply.Stdout, reply.Stderr, want)
 	}

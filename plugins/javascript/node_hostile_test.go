@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -67,13 +68,9 @@ func TestNodeLinks(t *testing.T) {
 	run := running(t)
 	c := script(t, "", "run.js", "for (const n of ['loop', 'out', 'self/self/self']) { try { console.log(require(n)) } catch (e) { console.log(e.code) } }\n", "node_modules/x/index.js", "")
 	out := t.TempDir()
-	if err := os.WriteFile(filepath.Join(out, "index.js"), []byte("module.exports = 'secret'"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(out, "index.js"), []byte("module.exports = 'secret'"), 0o600))
 	for name, to := range map[string]string{"loop": "loop", "out": out, "self": "."} {
-		if err := os.Symlink(to, filepath.Join(c.Folder, "node_modules", name)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Symlink(to, filepath.Join(c.Folder, "node_modules", name)))
 	}
 	c.Script, c.Entry = true, "run.js"
 	if r := run(t, c); r.ExitCode != 0 || strings.Contains(string(r.Stdout), "secret") || strings.Count(string(r.Stdout), "MODULE_NOT_FOUND") != 3 {
@@ -171,10 +168,7 @@ https.get('https://denied.example/').on('error', (e) => console.log(e.code));
 await fetch('https://h/', { signal: AbortSignal.abort() }).catch((e) => console.log(e.name));
 `)
 	c.Script, c.Entry = true, "run.mjs"
-	reply, err := runnertest.Do(t.Context(), r, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reply := musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 	const want = `200 true OK application/json [ 'a=1', 'b=2' ] {
   body: '{"a":1}',
   method: 'POST',

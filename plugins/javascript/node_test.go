@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"openskill/internal/musttest"
 )
 
 // Each program prints what Node 20 printed, and exits as it did. With -update Node runs those
@@ -28,10 +30,7 @@ func TestNodePrograms(t *testing.T) {
 	for _, file := range all {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		t.Run(name, func(t *testing.T) {
-			a, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := musttest.Get(txtar.ParseFile(file))(t)
 			p := programOf(t, a)
 			if *update && !strings.HasSuffix(name, ".ts") {
 				p.update(t, file, name, a)
@@ -69,9 +68,7 @@ func programOf(t *testing.T, a *txtar.Archive) *program {
 	t.Helper()
 	p := &program{}
 	if c := bytes.TrimSpace(a.Comment); len(c) > 0 {
-		if err := json.Unmarshal(c, &p.args); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, json.Unmarshal(c, &p.args))
 	}
 	for _, f := range a.Files {
 		switch f.Name {
@@ -80,10 +77,7 @@ func programOf(t *testing.T, a *txtar.Archive) *program {
 		case "stdout":
 			p.stdout = f.Data
 		case "exit":
-			n, err := strconv.ParseUint(strings.TrimSpace(string(f.Data)), 10, 8)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := musttest.Get(strconv.ParseUint(strings.TrimSpace(string(f.Data)), 10, 8))(t)
 			p.exit = uint32(n)
 		default:
 			p.files = append(p.files, f.Name, string(f.Data))
@@ -112,7 +106,5 @@ func (p *program) update(t *testing.T, file, name string, a *txtar.Archive) {
 		}
 	}
 	a.Files = append(kept, txtar.File{Name: "stdout", Data: out}, txtar.File{Name: "exit", Data: strconv.AppendInt(nil, int64(p.exit), 10)})
-	if err := os.WriteFile(file, txtar.Format(a), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(file, txtar.Format(a), 0o600))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 )
 
@@ -31,10 +32,7 @@ func TestPreludeIsCompiled(t *testing.T) {
 	} {
 		source := code.before
 		for file := range strings.FieldsSeq(code.list) {
-			b, err := os.ReadFile(filepath.Join("prelude", file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := musttest.Get(os.ReadFile(filepath.Join("prelude", file)))(t)
 			source += string(b)
 		}
 		c := script(t, `
@@ -48,9 +46,7 @@ std.out.write(bin, 0, bin.byteLength);
 		}
 		switch {
 		case *update:
-			if err := os.WriteFile(filepath.Join("prelude", name), reply.Stdout, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(filepath.Join("prelude", name), reply.Stdout, 0o600))
 		case !bytes.Equal(reply.Stdout, code.have):
 			t.Errorf("%s has %d bytes that are not what its files compile to, %d: go test ./plugins/javascript -run TestPreludeIsCompiled -update", name, len(code.have), len(reply.Stdout))
 		}

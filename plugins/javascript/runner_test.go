@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -35,25 +36,18 @@ func warm(t testing.TB) *wasm.Engine {
 	t.Helper()
 	r := New(shared, nil)
 	defer r.Close()
-	if err := runnertest.Ready(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, runnertest.Ready(t.Context(), r))
 	return shared
 }
 
 func TestRunner(t *testing.T) {
-	program, err := os.ReadFile(filepath.Join("testdata", "conformance.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := musttest.Get(os.ReadFile(filepath.Join("testdata", "conformance.js")))(t)
 	e := warm(t)
 	runnertest.Run(t, runnertest.Harness{
 		New: func(testing.TB) skill.Runner { return New(e, nil) },
 		Write: func(t testing.TB, dir string, _ runnertest.Program) string {
 			t.Helper()
-			if err := os.WriteFile(filepath.Join(dir, "main.js"), program, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(filepath.Join(dir, "main.js"), program, 0o600))
 			return "main.js"
 		},
 		Metered: true,

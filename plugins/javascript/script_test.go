@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -20,12 +21,8 @@ func script(t testing.TB, text string, files ...string) *skill.Call {
 	files = append(files, "main.js", text)
 	for i := 0; i < len(files); i += 2 {
 		name := filepath.Join(dir, filepath.FromSlash(files[i]))
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(files[i+1]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		musttest.Do(t, os.WriteFile(name, []byte(files[i+1]), 0o600))
 	}
 	return &skill.Call{
 		SkillID: "script", Folder: dir, Entry: "main.js",
@@ -44,11 +41,7 @@ func running(t testing.TB) func(t testing.TB, c *skill.Call) *skill.Reply {
 	})
 	return func(t testing.TB, c *skill.Call) *skill.Reply {
 		t.Helper()
-		reply, err := runnertest.Do(t.Context(), r, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return reply
+		return musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 	}
 }
 

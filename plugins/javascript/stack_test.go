@@ -9,6 +9,7 @@ import (
 
 	quickjswasi "github.com/paralin/go-quickjs-wasi"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -57,10 +58,7 @@ var nestings = map[string]string{
 // can catch and go on; a regular expression has a SyntaxError for it.
 func TestNesting(t *testing.T) {
 	run := running(t)
-	texts, err := json.Marshal(nestings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	texts := musttest.Get(json.Marshal(nestings))(t)
 	c := script(t, `
 const said = {};
 for (const [name, text] of Object.entries(JSON.parse(std.in.readAsString()))) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -21,9 +22,7 @@ func TestStart(t *testing.T) {
 	})
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	write("main.js", `const word = std.loadFile('/skill/word.txt'); const input = std.in.readAsString(); console.log(word + input);`)
 	write("silent.js", `console.log('no input')`)

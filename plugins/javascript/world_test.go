@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 // Numbers of errors as os gives them: negative, or second in a pair.
@@ -67,10 +69,7 @@ func TestClosedWorld(t *testing.T) {
 		"os.signal(os.SIGTERM, () => 0)":          "undefined", // it is taken, and no signal ever comes
 		"std.setenv('A', 'b') || std.getenv('A')": "b",         // its own, and gone with the run
 	}
-	list, err := json.Marshal(keys(attempts))
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := musttest.Get(json.Marshal(keys(attempts)))(t)
 	run := running(t)
 	c := script(t, `
 const said = {};
@@ -81,9 +80,7 @@ for (const text of JSON.parse(std.in.readAsString())) {
 print(JSON.stringify(said))`)
 	c.Stdin = list
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(secret, []byte("secret"), 0o600))
 	if err := os.Symlink(secret, filepath.Join(c.Folder, "out")); err != nil {
 		t.Log(err) // a system without links; then it is simply not there
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -60,13 +61,8 @@ func TestEndsLikePython(t *testing.T) {
 						call.Args = []string{"its own"}
 					}
 					helper := "f = None\ndef log(text):\n  globals()['f'] = open('/work/out.txt', 'w')\n  f.write(text)\n"
-					if err := os.WriteFile(filepath.Join(call.Folder, "helper.py"), []byte(helper), 0o600); err != nil {
-						t.Fatal(err)
-					}
-					reply, err := runnertest.Do(t.Context(), r, call)
-					if err != nil {
-						t.Fatal(err)
-					}
+					musttest.Do(t, os.WriteFile(filepath.Join(call.Folder, "helper.py"), []byte(helper), 0o600))
+					reply := musttest.Get(runnertest.Do(t.Context(), r, call))(t)
 					if reply.Code != "" || reply.ExitCode != c.exit || string(reply.Stdout) != c.stdout {
 						t.Errorf("%q, exit code %d, %q; want %d, %q\n%s", reply.Code, reply.ExitCode, reply.Stdout, c.exit, c.stdout, reply.Stderr)
 					}

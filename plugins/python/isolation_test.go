@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -56,10 +57,7 @@ func runners(t *testing.T, names []string, test func(t *testing.T, r *Runner)) {
 // marked is a call of testdata/marks.py.
 func marked(t testing.TB) *skill.Call {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "marks.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(os.ReadFile(filepath.Join("testdata", "marks.py")))(t)
 	c := script(t, string(text))
 	c.Grants.Scratch = true
 	c.Limits.Fuel, c.Limits.Memory = 1e11, 256<<20
@@ -400,10 +398,7 @@ def fails():
 fails()
 `)
 		c.Stdin = []byte("a line\nmore")
-		reply, err := runnertest.Do(t.Context(), r, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		reply := musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 		want := []string{
 			`["can't have unbuffered text I/O", "binary mode doesn't take an encoding argument", "[Errno 44] No such file or directory: '/none'"] a line`,
 			"", // the line's own end

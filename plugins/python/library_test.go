@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/python/runtimes"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
@@ -64,14 +65,9 @@ func (s *shelf) at(string) (*runtimes.Runtime, error) {
 // standing is a runner that takes the stand-in for its runtime.
 func standing(t *testing.T, o *wasm.Options) (*Runner, *shelf) {
 	t.Helper()
-	e, err := wasm.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(o))(t)
 	s := &shelf{file: filepath.Join(t.TempDir(), "python.wasm"), there: true}
-	if err := os.WriteFile(s.file, standIn, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(s.file, standIn, 0o600))
 	r := New(e, nil)
 	r.planner.choose, r.planner.open, r.library.at = s.choose, s.open, s.at
 	t.Cleanup(func() {
@@ -86,9 +82,7 @@ func standing(t *testing.T, o *wasm.Options) (*Runner, *shelf) {
 func script(t testing.TB, text string) *skill.Call {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "main.py"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "main.py"), []byte(text), 0o600))
 	return &skill.Call{
 		SkillID: "script", Folder: dir, Entry: "main.py",
 		// Fuel ends what does not end: the time is that of a machine that does other work.
@@ -119,9 +113,7 @@ func TestRuntimeComesLater(t *testing.T) {
 		t.Fatalf("%+v, %v", plan, err)
 	}
 	wantUnready(t, plan.Missing, "still compiling")
-	if err := runnertest.Ready(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, runnertest.Ready(t.Context(), r))
 	if plan, err = r.Prepare(t.Context(), c.Spec()); err != nil || plan.Missing != nil {
 		t.Errorf("%+v, %v; want that nothing is missing", plan, err)
 	}
@@ -136,18 +128,14 @@ func TestRuntimeComesLater(t *testing.T) {
 // A file that is not the runtime is not run.
 func TestRuntimeThatIsAnother(t *testing.T) {
 	r, s := standing(t, nil)
-	if err := os.WriteFile(s.file, append(standIn, 0), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(s.file, append(standIn, 0), 0o600))
 	if err := runnertest.Ready(t.Context(), r); skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("%v; want CONFLICT", err)
 	}
 	if reply, err := runnertest.Do(t.Context(), r, script(t, "")); reply != nil || skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("%+v, %v; want CONFLICT", reply, err)
 	}
-	if err := os.WriteFile(s.file, standIn, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(s.file, standIn, 0o600))
 	if err := runnertest.Ready(t.Context(), r); err != nil {
 		t.Errorf("after it was repaired: %v", err)
 	}
@@ -209,14 +197,9 @@ func TestImportsAreFoundOnce(t *testing.T) {
 		spec.Tenant, spec.Script = "acme", script
 		if change {
 			old = old.Add(time.Second)
-			if err := os.Chtimes(path, old, old); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Chtimes(path, old, old))
 		}
-		plan, err := r.Prepare(t.Context(), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := musttest.Get(r.Prepare(t.Context(), spec))(t)
 		return plan.Imports
 	}
 	r.calls.Folders.Fresh = -1

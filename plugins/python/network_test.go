@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -49,10 +50,7 @@ with open("/dev/http", "r+b", buffering=0) as f:
 print(dict(os.environ))
 `)
 	c.Stdin, c.Grants.Env = []byte("x"), []string{"A=1", "B=two words"}
-	reply, err := runnertest.Do(t.Context(), r, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reply := musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 	head := `{"status": 200, "error": null}\n`
 	want := "NETWORK_DENIED b'LATE' b'XXX'\nb'" + head + "' b'BUFFERED'\nb'" + head + "DESCRIPTOR' b''\n3000031\n{'A': '1', 'B': 'two words'}\n"
 	if string(reply.Stdout) != want {

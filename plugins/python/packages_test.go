@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 )
 
@@ -18,12 +19,8 @@ func TestPackagesOfASkill(t *testing.T) {
 		dir := t.TempDir()
 		for name, text := range map[string]string{"pick.py": "value = " + value, "tabulate.py": "mine = True"} {
 			path := filepath.Join(dir, "python", name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 		return dir
 	}
@@ -46,10 +43,7 @@ print(found)
 	c.Stdin = []byte("x\n")
 	for _, want := range []struct{ set, printed string }{{one, "(1, True)\n"}, {two, "(2, True)\n"}, {"", "None\n"}, {one, "(1, True)\n"}} {
 		c.Grants.Packages = want.set
-		reply, err := runnertest.Do(t.Context(), r, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		reply := musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 		if string(reply.Stdout) != want.printed {
 			t.Errorf("with %q: %q, want %q\n%s", want.set, reply.Stdout, want.printed, reply.Stderr)
 		}
@@ -67,10 +61,7 @@ text = b"value = 'compiled'"
 sys.stdout.buffer.write(sys.implementation.cache_tag.encode() + b"\n")
 sys.stdout.buffer.write(loading._code_to_hash_pyc(compile(text, "x", "exec"), bytes(8), False))
 `)
-	reply, err := runnertest.Do(t.Context(), r, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reply := musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 	tag, data, _ := bytes.Cut(reply.Stdout, []byte("\n"))
 	c = script(t, `
 import near, sub.inner, pick
@@ -79,21 +70,14 @@ print(near.value, pick.value, sub.inner.value)
 	c.Grants.Packages = t.TempDir()
 	for _, module := range []string{filepath.Join(c.Folder, "near"), filepath.Join(c.Folder, "sub", "inner"), filepath.Join(c.Grants.Packages, "python", "pick")} {
 		dir, name := filepath.Split(module)
-		if err := os.MkdirAll(filepath.Join(dir, "__pycache__"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Join(dir, "__pycache__"), 0o700))
 		for file, text := range map[string][]byte{module + ".py": []byte("value = 'source'"), filepath.Join(dir, "__pycache__", name+"."+string(tag)+".pyc"): data} {
-			if err := os.WriteFile(file, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(file, text, 0o600))
 		}
 	}
 	for _, asScript := range []bool{false, true} {
 		c.Script = asScript
-		reply, err = runnertest.Do(t.Context(), r, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		reply = musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 		if string(reply.Stdout) != "source compiled source\n" {
 			t.Errorf("script %v: %q\n%s", asScript, reply.Stdout, reply.Stderr)
 		}

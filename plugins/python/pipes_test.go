@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -12,14 +13,8 @@ import (
 // may write what it waits for. The script prints the same natively (CPython 3.11).
 func TestThreadsWithPipes(t *testing.T) {
 	run := processes(t)
-	text, err := os.ReadFile("testdata/pipes.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile("testdata/pipes.out")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(os.ReadFile("testdata/pipes.py"))(t)
+	want := musttest.Get(os.ReadFile("testdata/pipes.out"))(t)
 	head, cases, _ := strings.Cut(string(text), "@case\n")
 	for part := range strings.SplitSeq(cases, "@case\n") {
 		name := strings.TrimPrefix(part[:strings.Index(part, "(")], "def ")
@@ -88,14 +83,8 @@ subprocess.run([sys.executable, "-c", code])`, "other\nmine\n", "", ""},
 // natively (CPython 3.11).
 func TestFormsOfRun(t *testing.T) {
 	run := processes(t)
-	text, err := os.ReadFile("testdata/runs.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile("testdata/runs.out")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(os.ReadFile("testdata/runs.py"))(t)
+	want := musttest.Get(os.ReadFile("testdata/runs.out"))(t)
 	if r := run(t, string(text)); r.Code != "" || string(r.Stdout) != string(want) {
 		t.Errorf("%s %s %d\n%s\nwant\n%s\n%s", r.Code, r.Message, r.ExitCode, r.Stdout, want, r.Stderr)
 	}

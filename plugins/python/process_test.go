@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/plugins/wasi/sandbox"
 	"openskill/sdk/skill"
@@ -45,18 +46,12 @@ func processes(t *testing.T) func(t *testing.T, text string, change ...func(*ski
 			"tool.py": host + text, "other.py": "import sys\nprint('other', sys.argv, __name__)\n", "notes.txt": "first\n",
 			"run": "#!/usr/bin/env python3\nimport sys\nprint('run', sys.argv)\nsys.exit(7)\n", "data": "no program",
 		} {
-			if err := os.WriteFile(filepath.Join(c.Folder, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(filepath.Join(c.Folder, name), []byte(text), 0o600))
 		}
 		for _, f := range change {
 			f(c)
 		}
-		reply, err := runnertest.Do(t.Context(), r, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return reply
+		return musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 	}
 }
 
@@ -269,11 +264,7 @@ func TestProcessesReplayed(t *testing.T) {
 	run := func(c *skill.Call) *skill.Reply {
 		r := New(e, &Options{StateDir: state, Programs: &sandbox.Programs{}})
 		defer r.Close()
-		reply, err := runnertest.Do(t.Context(), r, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return reply
+		return musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 	}
 	c := script(t, "")
 	c.Script, c.SkillID, c.Entry, c.Limits.Memory = true, "my-skill", "tool.py", 512<<20
@@ -294,9 +285,7 @@ while (ended := ask("wait"))["pid"]:
     print(ended, time.time(), flush=True)
     if ended["pid"] == 3: break
 `
-	if err := os.WriteFile(filepath.Join(c.Folder, "tool.py"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(c.Folder, "tool.py"), []byte(text), 0o600))
 	recorded := *c
 	recorded.Record = 4 << 20
 	then := run(&recorded)

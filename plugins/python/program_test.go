@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/plugins/wasi/sandbox"
 	"openskill/sdk/skill"
@@ -27,23 +28,15 @@ func TestPrograms(t *testing.T) {
 			"notes.txt": "first\n", "data/table.csv": "a,b\n1,2\n",
 		} {
 			path := filepath.Join(c.Folder, filepath.FromSlash(name))
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 		return c
 	}
 	run := func(t *testing.T, c *skill.Call, args ...string) *skill.Reply {
 		t.Helper()
 		c.Args = args
-		reply, err := runnertest.Do(t.Context(), r, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return reply
+		return musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 	}
 	is := func(t *testing.T, r *skill.Reply, stdout, stderr string, code uint32) {
 		t.Helper()

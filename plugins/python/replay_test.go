@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -41,11 +42,7 @@ func replayed(t *testing.T, c *skill.Call) (then, now *skill.Reply) {
 	run := func(c *skill.Call) *skill.Reply {
 		r := New(e, &Options{StateDir: state})
 		defer r.Close()
-		reply, err := runnertest.Do(t.Context(), r, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return reply
+		return musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 	}
 	recorded := *c
 	recorded.Record = 1 << 20
@@ -106,10 +103,7 @@ func TestReplaySleeps(t *testing.T) {
 	defer r.Close()
 	again := *c
 	again.Replay, again.Limits.Timeout = then.Recording.Draws, time.Minute
-	reply, err := runnertest.Do(t.Context(), r, &again)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reply := musttest.Get(runnertest.Do(t.Context(), r, &again))(t)
 	same(t, then, reply)
 	t.Logf("%s said it slept, after %v with the start of an interpreter", reply.Stdout, time.Since(began))
 }
@@ -146,12 +140,8 @@ func TestSeen(t *testing.T) {
 	data := t.TempDir()
 	for name, text := range map[string]string{"a.txt": "alpha", "b.txt": "beta", "start.txt": "early", "sub/c.txt": "gamma"} {
 		path := filepath.Join(data, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		musttest.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	c := script(t, `
 import os, sys

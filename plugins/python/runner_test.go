@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/python/runtimes"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
@@ -58,9 +59,7 @@ func warm(t testing.TB) (*wasm.Engine, string) {
 	}
 	r := New(engine.opened, &Options{StateDir: state})
 	defer r.Close()
-	if err := runnertest.Ready(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, runnertest.Ready(t.Context(), r))
 	return engine.opened, state
 }
 
@@ -75,9 +74,7 @@ func TestRunner(t *testing.T) {
 	runnertest.Run(t, runnertest.Harness{
 		New: func(t testing.TB) skill.Runner {
 			r := New(e, &Options{StateDir: state})
-			if err := runnertest.Ready(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, runnertest.Ready(t.Context(), r))
 			return r
 		},
 		Write:   runnertest.Python,

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -18,11 +19,7 @@ func TestScripts(t *testing.T) {
 	defer r.Close()
 	run := func(t *testing.T, c *skill.Call) *skill.Reply {
 		t.Helper()
-		reply, err := runnertest.Do(t.Context(), r, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return reply
+		return musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 	}
 
 	t.Run("like plain Python", func(t *testing.T) {
@@ -44,13 +41,9 @@ atexit.register(lambda: print(sibling.value, inner.value, "höher", input()))
 raise ValueError("wrong")
 `)
 		c.Args, c.Stdin = []string{"a", "b c"}, []byte("a line\nand more")
-		if err := os.Mkdir(filepath.Join(c.Folder, "package"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Mkdir(filepath.Join(c.Folder, "package"), 0o700))
 		for name, text := range map[string]string{"sibling.py": "value = 1", "package/inner.py": "value = 2"} {
-			if err := os.WriteFile(filepath.Join(c.Folder, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(filepath.Join(c.Folder, name), []byte(text), 0o600))
 		}
 		reply := run(t, c)
 		want := "Traceback (most recent call last):\n  File \"/skill/main.py\", line 16, in <module>\n    raise ValueError(\"wrong\")\nValueError: wrong\n"
@@ -62,13 +55,9 @@ raise ValueError("wrong")
 	t.Run("in a subfolder", func(t *testing.T) {
 		c := script(t, "")
 		c.Entry = "scripts/tool.py"
-		if err := os.Mkdir(filepath.Join(c.Folder, "scripts"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Mkdir(filepath.Join(c.Folder, "scripts"), 0o700))
 		text := "import sys; print(sys.argv[0], sys.path[0], open('/skill/main.py').read() == '')"
-		if err := os.WriteFile(filepath.Join(c.Folder, "scripts", "tool.py"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(c.Folder, "scripts", "tool.py"), []byte(text), 0o600))
 		if reply := run(t, c); string(reply.Stdout) != "/skill/scripts/tool.py /skill/scripts True\n" {
 			t.Errorf("%s%s", reply.Stdout, reply.Stderr)
 		}

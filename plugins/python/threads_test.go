@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -195,10 +196,7 @@ func TestThreads(t *testing.T) {
 			}
 			call := script(t, c.text)
 			call.Script = c.program
-			reply, err := runnertest.Do(t.Context(), r, call)
-			if err != nil {
-				t.Fatal(err)
-			}
+			reply := musttest.Get(runnertest.Do(t.Context(), r, call))(t)
 			if string(reply.Stdout) != c.want || reply.Code != "" || reply.ExitCode != 0 {
 				t.Errorf("code %q, exit code %d\n%s\n%s", reply.Code, reply.ExitCode, reply.Stdout, reply.Stderr)
 			}
@@ -231,17 +229,11 @@ Mine
 
 // TestMultiprocessing: processes of the library do their work as natively.
 func TestMultiprocessing(t *testing.T) {
-	text, err := os.ReadFile("../../examples/parity/programs/scripts/workers.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(os.ReadFile("../../examples/parity/programs/scripts/workers.py"))(t)
 	runners(t, []string{"slim"}, func(t *testing.T, r *Runner) {
 		call := script(t, string(text))
 		call.Script = true
-		reply, err := runnertest.Do(t.Context(), r, call)
-		if err != nil {
-			t.Fatal(err)
-		}
+		reply := musttest.Get(runnertest.Do(t.Context(), r, call))(t)
 		if string(reply.Stdout) != processesEnd || reply.Code != "" || reply.ExitCode != 0 || strings.Count(string(reply.Stderr), "Traceback") != 1 {
 			t.Errorf("code %q, exit code %d\n%s\n%s", reply.Code, reply.ExitCode, reply.Stdout, reply.Stderr)
 		}
@@ -276,10 +268,7 @@ print(p.exitcode)
 	runners(t, []string{"slim"}, func(t *testing.T, r *Runner) {
 		call := script(t, text)
 		call.Script = true
-		reply, err := runnertest.Do(t.Context(), r, call)
-		if err != nil {
-			t.Fatal(err)
-		}
+		reply := musttest.Get(runnertest.Do(t.Context(), r, call))(t)
 		if string(reply.Stdout) != want || reply.ExitCode != 0 {
 			t.Errorf("exit code %d\n%s\n%s", reply.ExitCode, reply.Stdout, reply.Stderr)
 		}
@@ -332,10 +321,7 @@ f(0)`, "128 can't start new thread\n", "", "", 0},
 			t.Run(name, func(t *testing.T) {
 				call := script(t, "import threading, time\n"+c.text)
 				call.Script, call.Limits.Fuel = true, 3e9
-				reply, err := runnertest.Do(t.Context(), r, call)
-				if err != nil {
-					t.Fatal(err)
-				}
+				reply := musttest.Get(runnertest.Do(t.Context(), r, call))(t)
 				if reply.Code != c.code || reply.ExitCode != c.exit || string(reply.Stdout) != c.stdout || !strings.Contains(string(reply.Stderr), c.stderr) {
 					t.Errorf("%s, exit code %d, %q\n%s", reply.Code, reply.ExitCode, reply.Stdout, reply.Stderr)
 				}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -104,18 +105,11 @@ func TestTricks(t *testing.T) {
 				call.Limits.Timeout = 30 * time.Second
 				for i := 0; i < len(c.files); i += 2 {
 					path := filepath.Join(call.Folder, filepath.FromSlash(c.files[i]))
-					if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-						t.Fatal(err)
-					}
-					if err := os.WriteFile(path, []byte(c.files[i+1]), 0o600); err != nil {
-						t.Fatal(err)
-					}
+					musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+					musttest.Do(t, os.WriteFile(path, []byte(c.files[i+1]), 0o600))
 				}
 				for range 2 {
-					reply, err := runnertest.Do(t.Context(), r, call)
-					if err != nil {
-						t.Fatal(err)
-					}
+					reply := musttest.Get(runnertest.Do(t.Context(), r, call))(t)
 					if reply.Code != c.code || c.code == "" && reply.ExitCode != c.exit || string(reply.Stdout) != c.want {
 						t.Fatalf("%q (%s), exit code %d, %.300q; want %q, %d, %.300q\n%s", reply.Code, reply.Message, reply.ExitCode, reply.Stdout, c.code, c.exit, c.want, reply.Stderr)
 					}

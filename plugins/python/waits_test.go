@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -96,10 +97,7 @@ func TestWaits(t *testing.T) {
 		for _, program := range []bool{true, false} {
 			c := script(t, waitsOfScript)
 			c.Script = program
-			reply, err := runnertest.Do(t.Context(), r, c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			reply := musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 			// Busy machines are slow, so that what is done at once may look as if it slept.
 			got, want := strings.Split(string(reply.Stdout), "\n"), strings.Split(waitsEnd, "\n")
 			for i := range min(len(got), len(want)) {
@@ -135,10 +133,7 @@ func TestKeepsWhatWasPrinted(t *testing.T) {
 				if c.code == skill.FuelExhausted {
 					call.Limits.Fuel = 1e9
 				}
-				reply, err := runnertest.Do(t.Context(), r, call)
-				if err != nil {
-					t.Fatal(err)
-				}
+				reply := musttest.Get(runnertest.Do(t.Context(), r, call))(t)
 				if reply.Code != c.code || string(reply.Stdout) != "before\na part" {
 					t.Errorf("%s (%s), %q", reply.Code, reply.Message, reply.Stdout)
 				}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -152,9 +153,7 @@ func behave(w http.ResponseWriter, r *http.Request) {
 
 func write(t testing.TB, dir, entry string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "remote.json"), []byte(entry), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "remote.json"), []byte(entry), 0o600))
 }
 
 // said is a network that notes requests and answers all of them alike.
@@ -297,9 +296,7 @@ func TestRefused(t *testing.T) {
 	if _, err := New(nil).Prepare(t.Context(), c.Spec()); skill.CodeOf(err) != skill.ToolInvocationError || !strings.Contains(err.Error(), "OPENSKILL_HTTP_ALLOW") {
 		t.Errorf("no network: %v", err)
 	}
-	if err := os.Symlink("/etc/hostname", filepath.Join(c.Folder, "out.json")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Symlink("/etc/hostname", filepath.Join(c.Folder, "out.json")))
 	c.Entry = "out.json"
 	if _, err := New(&said{}).Prepare(t.Context(), c.Spec()); skill.CodeOf(err) != skill.InvalidManifest {
 		t.Errorf("out of the folder: %v", err)

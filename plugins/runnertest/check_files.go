@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -19,9 +20,7 @@ import (
 func dataFolder(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "logs"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(filepath.Join(dir, "logs"), 0o755))
 	put(t, filepath.Join(dir, "a.txt"), []byte("alpha\n"))
 	put(t, filepath.Join(dir, "logs", "b.txt"), []byte("beta\n"))
 	return dir
@@ -53,9 +52,7 @@ func state(t testing.TB, dir string) map[string]string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return all
 }
 

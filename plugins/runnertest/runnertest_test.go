@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 var behaviours = []Behaviour{
@@ -80,9 +82,7 @@ func TestGuestsAgree(t *testing.T) {
 		defer stop()
 		dir := t.TempDir()
 		for _, sub := range []string{"work", "data"} {
-			if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Mkdir(filepath.Join(dir, sub), 0o700))
 		}
 		put(t, filepath.Join(dir, "data", "a.txt"), []byte("alpha\n"))
 		var out, diag bytes.Buffer

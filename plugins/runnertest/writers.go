@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 //go:embed python/*.py
@@ -66,7 +68,5 @@ func GoWASI(t testing.TB, dir string, _ Program) (entry string) {
 
 func put(t testing.TB, name string, b []byte) {
 	t.Helper()
-	if err := os.WriteFile(name, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(name, b, 0o644))
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -48,9 +49,7 @@ func running(t testing.TB, opts Options) *Runner {
 	if _, err := os.Stat(filepath.Join(state, moduleFile)); err != nil {
 		t.Skip("the shell is not built: run make runtimes, which needs Rust with the target wasm32-wasip1")
 	}
-	if err := runnertest.Ready(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, runnertest.Ready(t.Context(), r))
 	return r
 }
 
@@ -58,9 +57,7 @@ func running(t testing.TB, opts Options) *Runner {
 func script(t testing.TB, text string, args ...string) *skill.Call {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "main.sh"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(dir, "main.sh"), []byte(text), 0o600))
 	return &skill.Call{
 		SkillID: "script", Folder: dir, Entry: "main.sh", Script: true, Args: args,
 		Limits: skill.Limits{Timeout: 2 * time.Minute, Memory: 256 << 20, Fuel: 1e12, Output: 1 << 20, Scratch: 16 << 20},
@@ -69,26 +66,17 @@ func script(t testing.TB, text string, args ...string) *skill.Call {
 
 func do(t testing.TB, r *Runner, c *skill.Call) *skill.Reply {
 	t.Helper()
-	reply, err := runnertest.Do(t.Context(), r, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply
+	return musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 }
 
 func TestRunner(t *testing.T) {
 	running(t, Options{})
-	program, err := os.ReadFile(filepath.Join("testdata", "conformance.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := musttest.Get(os.ReadFile(filepath.Join("testdata", "conformance.sh")))(t)
 	runnertest.Run(t, runnertest.Harness{
 		New: func(testing.TB) skill.Runner { return New(shared, &Options{StateDir: state}) },
 		Write: func(t testing.TB, dir string, _ runnertest.Program) string {
 			t.Helper()
-			if err := os.WriteFile(filepath.Join(dir, "main.sh"), program, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(filepath.Join(dir, "main.sh"), program, 0o600))
 			return "main.sh"
 		},
 		Metered: true, ExitBits: 8,
@@ -112,14 +100,10 @@ func TestNotInstalled(t *testing.T) {
 func TestModuleBuiltAgain(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, moduleFile)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	of := newRuntime(dir)
 	for i, content := range []string{"one", "another"} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(path, []byte(content), 0o600))
 		m, err := of.module()
 		if err != nil || m.Digest != wasm.Digest([]byte(content)) {
 			t.Errorf("%d: %v, %v", i, m.Digest, err)

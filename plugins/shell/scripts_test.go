@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 )
 
@@ -33,33 +34,18 @@ func TestScripts(t *testing.T) {
 	for _, path := range list {
 		name := strings.TrimSuffix(filepath.Base(path), ".sh")
 		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := musttest.Get(os.ReadFile(path))(t)
 			golden := strings.TrimSuffix(path, ".sh") + ".golden"
 			if *update {
-				if err := os.WriteFile(golden, native(t, name, text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.WriteFile(golden, native(t, name, text), 0o600))
 			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := musttest.Get(os.ReadFile(golden))(t)
 			c := script(t, "")
 			c.Entry = name + ".sh"
-			if err := os.WriteFile(filepath.Join(c.Folder, c.Entry), text, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Remove(filepath.Join(c.Folder, "main.sh")); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(filepath.Join(c.Folder, c.Entry), text, 0o600))
+			musttest.Do(t, os.Remove(filepath.Join(c.Folder, "main.sh")))
 			c.Stdin = []byte(stdin)
-			reply, err := runnertest.Do(t.Context(), r, c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			reply := musttest.Get(runnertest.Do(t.Context(), r, c))(t)
 			if diff := cmp.Diff(string(want), string(reply.Stdout)+fmt.Sprintf("exit %d\n", reply.ExitCode)); diff != "" || reply.Code != "" {
 				t.Errorf("code %q %s (-want +got):\n%s\nstderr: %.600s", reply.Code, reply.Message, diff, reply.Stderr)
 			}
@@ -73,12 +59,8 @@ func native(t *testing.T, name string, text []byte) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	work := filepath.Join(dir, "script") // as the skill is called
-	if err := os.Mkdir(work, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(work, name+".sh"), text, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(work, 0o700))
+	musttest.Do(t, os.WriteFile(filepath.Join(work, name+".sh"), text, 0o700))
 	args := []string{"bash", "./" + name + ".sh"}
 	if bwrap, err := exec.LookPath("bwrap"); err == nil {
 		args = append([]string{bwrap, "--unshare-all", "--ro-bind", "/", "/", "--bind", dir, dir, "--dev", "/dev", "--"}, args...)

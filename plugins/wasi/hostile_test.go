@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -20,17 +21,10 @@ import (
 // before its code.
 func command(t testing.TB, body string, sections ...string) []byte {
 	t.Helper()
-	code, err := hex.DecodeString(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	code := musttest.Get(hex.DecodeString(body))(t)
 	text := "0061736d01000000" + "010401600000" + "03020100" + strings.Join(sections, "") +
 		fmt.Sprintf("0a%02x01%02x", len(code)+2, len(code)) + body
-	m, err := hex.DecodeString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return musttest.Get(hex.DecodeString(text))(t)
 }
 
 const start = "070a01065f73746172740000" // the export _start
@@ -40,9 +34,7 @@ func skillOf(t testing.TB, module []byte) *skill.Call {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "m.wasm")
-	if err := os.WriteFile(path, module, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(path, module, 0o600))
 	aged(t, path)
 	return &skill.Call{SkillID: "hostile", Folder: dir, Entry: "m.wasm", Digest: "sha256:" + filepath.Base(dir), Limits: runnertest.DefaultLimits()}
 }
@@ -51,19 +43,13 @@ func skillOf(t testing.TB, module []byte) *skill.Call {
 func aged(t testing.TB, path string) {
 	t.Helper()
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(path, old, old); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Chtimes(path, old, old))
 }
 
 // Each hostile module ends with its code, and the next call of another works.
 func TestHostileModules(t *testing.T) {
 	bytes := func(s string) []byte {
-		b, err := hex.DecodeString(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return musttest.Get(hex.DecodeString(s))(t)
 	}
 	quick := skill.Limits{Timeout: 300 * time.Millisecond}
 	for name, c := range map[string]struct {
@@ -181,9 +167,7 @@ func marks(t testing.TB) []byte {
 		"022401" + "16" + hex.EncodeToString([]byte("wasi_snapshot_preview1")) + "09" + hex.EncodeToString([]byte("proc_exit")) + "0001" +
 		"03020100" + "040401700001" + "0503010001" + "0606017f0141000b" + "070a01065f73746172740001" +
 		"0907010041000b0101" + fmt.Sprintf("0a%02x01%02x", len(body)/2+2, len(body)/2) + body + "0b08010041e4000b0141")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return m
 }
 

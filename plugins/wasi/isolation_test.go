@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -22,11 +23,7 @@ func built(t testing.TB, name string) []byte {
 	if b, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, b)
 	}
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return musttest.Get(os.ReadFile(out))(t)
 }
 
 // TestTenantsOfGo has two principals call one skill and two another, interleaved. The

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -30,9 +31,7 @@ func exits(t testing.TB, code byte) []byte {
 func write(t testing.TB, call *skill.Call, module []byte, written time.Time) {
 	t.Helper()
 	path := filepath.Join(call.Folder, call.Entry)
-	if err := errors.Join(os.WriteFile(path, module, 0o600), os.Chtimes(path, written, written)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(os.WriteFile(path, module, 0o600), os.Chtimes(path, written, written)))
 }
 
 func wantExit(t testing.TB, r *Runner, call *skill.Call, code uint32) {
@@ -79,9 +78,7 @@ func TestReplacedFolder(t *testing.T) {
 	call.Trust = skill.Trusted
 	wantExit(t, r, call, 1)
 	next := skillOf(t, exits(t, 2))
-	if err := errors.Join(os.Rename(call.Folder, call.Folder+".old"), os.Rename(next.Folder, call.Folder)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(os.Rename(call.Folder, call.Folder+".old"), os.Rename(next.Folder, call.Folder)))
 	wantExit(t, r, call, 2)
 }
 
@@ -111,10 +108,7 @@ func large(m []byte) []byte {
 
 // An engine with room for one module runs two in turn.
 func TestModulesThatPushEachOtherOut(t *testing.T) {
-	e, err := wasm.Open(&wasm.Options{Resident: 15_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(&wasm.Options{Resident: 15_000}))(t)
 	defer e.Close()
 	r := New(e, nil)
 	defer r.Close()
@@ -142,9 +136,7 @@ func TestSizeCap(t *testing.T) {
 	r := New(engine(t), nil)
 	defer r.Close()
 	call := skillOf(t, exits(t, 1))
-	if err := os.Truncate(filepath.Join(call.Folder, call.Entry), 65<<20); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Truncate(filepath.Join(call.Folder, call.Entry), 65<<20))
 	if reply, err := runnertest.Do(t.Context(), r, call); err != nil || reply.Code != skill.ModuleTooComplex {
 		t.Errorf("%+v, %v; want that it is too large", reply, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -104,10 +105,7 @@ func noNetwork(t *testing.T, e *wasm.Engine, c skill.Call) {
 	r := New(e, nil)
 	defer r.Close()
 	c.Stdin = []byte("x")
-	reply, err := runnertest.Do(t.Context(), r, &c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reply := musttest.Get(runnertest.Do(t.Context(), r, &c))(t)
 	_, rest, _ := strings.Cut(string(reply.Stdout), "|")
 	if reply.Code != "" || reply.ExitCode != 0 || !strings.Contains(rest, `"code":"NETWORK_DENIED"`) || !strings.Contains(rest, "OPENSKILL_HTTP_ALLOW") || !strings.HasSuffix(rest, "|[]\n") {
 		t.Errorf("%q %s %s", reply.Stdout, reply.Code, reply.Stderr)

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -75,10 +76,7 @@ func TestReplay(t *testing.T) {
 		if b, err := cmd.CombinedOutput(); err != nil {
 			t.Skipf("rustc for wasm32-wasip1 is needed: %v\n%s", err, b)
 		}
-		module, err := os.ReadFile(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		module := musttest.Get(os.ReadFile(out))(t)
 		c := skillOf(t, module)
 		c.Stdin = []byte("the input")
 		replays(t, e, c, false)
@@ -96,11 +94,7 @@ func replays(t *testing.T, e *wasm.Engine, c *skill.Call, asks bool) {
 		t.Helper()
 		r := New(e, &Options{Outgoing: net})
 		defer r.Close()
-		reply, err := runnertest.Do(t.Context(), r, &c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return reply
+		return musttest.Get(runnertest.Do(t.Context(), r, &c))(t)
 	}
 	recorded, again := *c, *c
 	recorded.Record = 1 << 20
@@ -135,9 +129,7 @@ func manyReplay(t *testing.T, e *wasm.Engine, c *skill.Call) {
 	defer r.Close()
 	data := t.TempDir()
 	for i := range 20 {
-		if err := os.WriteFile(filepath.Join(data, strconv.Itoa(i)), []byte{byte(i)}, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(data, strconv.Itoa(i)), []byte{byte(i)}, 0o600))
 	}
 	var wg sync.WaitGroup
 	for i := range 4 {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
@@ -19,10 +20,7 @@ func engine(t testing.TB) *wasm.Engine {
 	if state == "" {
 		state = filepath.Join("..", "..", ".openskill")
 	}
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")}))(t)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Errorf("closing the engine: %v", err)

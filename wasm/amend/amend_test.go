@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tetratelabs/wazero/api"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/amend"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
@@ -51,21 +52,14 @@ func module(t *testing.T, c w.Code) *binary.Module {
 	g := b.Global(63)
 	b.Export("f", b.Func(nil, nil, []binary.LocalGroup{{Count: 4, Type: binary.I32}, {Count: 1, Type: binary.I64}},
 		w.GlobalGet(g)+w.Tee(0)+w.Set(1)+w.I64(63)+w.Set(4)+c+w.If(w.I32(0)+w.I32(1)+w.Store)))
-	m, err := binary.Decode(b.Bytes(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return musttest.Get(binary.Decode(b.Bytes(), nil))(t)
 }
 
 func TestModule(t *testing.T) {
 	for _, c := range branches {
 		t.Run(c.name, func(t *testing.T) {
 			m := module(t, c.in)
-			out, err := amend.Module(m, "amd64")
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := musttest.Get(amend.Module(m, "amd64"))(t)
 			want := c.want
 			if want == "" {
 				want = c.in
@@ -76,9 +70,7 @@ func TestModule(t *testing.T) {
 			if d := cmp.Diff(module(t, c.in).Codes[0].Body, m.Codes[0].Body); d != "" {
 				t.Errorf("the module that was given changed:\n%s", d)
 			}
-			if _, err := check.Module(out.Encode(), nil); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(check.Module(out.Encode(), nil))(t)
 			engines := passtest.Engines(api.CoreFeaturesV2)
 			right := passtest.Run(t, engines[0], m.Encode(), m, nil)
 			passtest.Same(t, "amended, on the compiler", right, passtest.Run(t, engines[1], out.Encode(), m, nil))
@@ -97,14 +89,8 @@ func TestManyLocals(t *testing.T) {
 	c += w.I32(5) + w.I32(7) + and + w.Set(n-1)
 	b := w.New()
 	b.Func(nil, nil, []binary.LocalGroup{{Count: n + 1, Type: binary.I32}}, w.Loop(w.Get(n)+w.Get(0)+ltU+w.Drop+c))
-	m, err := binary.Decode(b.Bytes(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := amend.Module(m, "amd64")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(binary.Decode(b.Bytes(), nil))(t)
+	out := musttest.Get(amend.Module(m, "amd64"))(t)
 	if got := len(out.Codes[0].Body) - len(m.Codes[0].Body); got != len(or0) {
 		t.Errorf("%d bytes more, want %d", got, len(or0))
 	}
@@ -126,22 +112,10 @@ func TestReferences(t *testing.T) {
 			w.Loop(w.RefFunc(two)+w.Drop)+
 			w.I32(0)+call(2)+w.I32(10)+w.Mul+call(3)+w.Add+w.Store+
 			w.I32(4)+w.RefFunc(one)+w.IsNull+w.Store+w.I32(8)+w.TableSize(at)+w.Store))
-	m, err := binary.Decode(b.Bytes(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := check.Module(m.Encode(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := amend.References(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := check.Module(out.Encode(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(binary.Decode(b.Bytes(), nil))(t)
+	in := musttest.Get(check.Module(m.Encode(), nil))(t)
+	out := musttest.Get(amend.References(m))(t)
+	again := musttest.Get(check.Module(out.Encode(), nil))(t)
 	for i := range out.Codes {
 		if again.MaxStack[i] > in.MaxStack[i] {
 			t.Errorf("function %d: %d operands, %d were announced", i, again.MaxStack[i], in.MaxStack[i])

@@ -12,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/amend"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
@@ -23,15 +24,8 @@ func f(t *testing.T, cfg wazero.RuntimeConfig, m *binary.Module, args []uint64) 
 	ctx := context.Background()
 	r := wazero.NewRuntimeWithConfig(ctx, cfg.WithCoreFeatures(api.CoreFeaturesV2))
 	defer func() { _ = r.Close(ctx) }()
-	inst, err := r.Instantiate(ctx, m.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := inst.ExportedFunction("f").Call(ctx, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
+	inst := musttest.Get(r.Instantiate(ctx, m.Encode()))(t)
+	return musttest.Get(inst.ExportedFunction("f").Call(ctx, args...))(t)
 }
 
 // lacking runs the test t in a process of its own that takes this processor for one
@@ -62,17 +56,12 @@ func TestKnown(t *testing.T) {
 	lacking(t)
 	for _, k := range amend.Programs() {
 		t.Run(k.Name, func(t *testing.T) {
-			if _, err := check.Module(k.Module.Encode(), nil); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(check.Module(k.Module.Encode(), nil))(t)
 			if got := f(t, wazero.NewRuntimeConfigInterpreter(), k.Module, k.Args); !slices.Equal(got, k.Want) {
 				t.Fatalf("interpreted %v, want %v", got, k.Want)
 			}
 			for _, arch := range []string{"amd64", "arm64"} {
-				m, err := amend.Module(k.Module, arch)
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := musttest.Get(amend.Module(k.Module, arch))(t)
 				cfg := wazero.NewRuntimeConfigInterpreter()
 				if arch == runtime.GOARCH {
 					cfg = wazero.NewRuntimeConfigCompiler()

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/amend"
 	wbin "openskill/wasm/binary"
 	"openskill/wasm/check"
@@ -17,10 +18,7 @@ func TestPrices(t *testing.T) {
 	consts := map[byte]w.Code{'i': "\x41\x01", 'l': "\x42\x01", 'f': "\x43\x00\x00\x80\x3f", 'd': "\x44\x00\x00\x00\x00\x00\x00\xf0\x3f", 'v': "\xfd\x0c\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10"}
 	cost := func(m *wbin.Module) (ms, mib uint64) {
 		t.Helper()
-		report, err := check.Module(m.Encode(), &check.Options{CompileFunction: 1 << 60, CompileModule: 1 << 60, CompileMemory: 1 << 60, Branches: 1 << 40, Limits: &wbin.Limits{BodySize: 8 << 20}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := musttest.Get(check.Module(m.Encode(), &check.Options{CompileFunction: 1 << 60, CompileModule: 1 << 60, CompileMemory: 1 << 60, Branches: 1 << 40, Limits: &wbin.Limits{BodySize: 8 << 20}}))(t)
 		for _, c := range report.Report.Counts {
 			switch c.Property {
 			case "estimated milliseconds to compile":
@@ -65,16 +63,10 @@ func TestPrices(t *testing.T) {
 		b := w.New()
 		b.Memory(1)
 		b.Export("f", b.Func(nil, nil, nil, w.Code(strings.Repeat(string(one+f.code+"\x1a"), many))))
-		m, err := wbin.Decode(b.Bytes(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := musttest.Get(wbin.Decode(b.Bytes(), nil))(t)
 		counted, kept := cost(m)
 		for _, arch := range []string{"amd64", "arm64"} {
-			out, err := amend.Module(m, arch)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := musttest.Get(amend.Module(m, arch))(t)
 			takes, keeps := cost(out)
 			if takes > counted+counted/10+1 || keeps > kept+kept/10+1 {
 				t.Errorf("%s for %s: %d µs and %d KiB are counted, and it becomes what counts %d and %d", f.name, arch, counted, kept, takes, keeps)

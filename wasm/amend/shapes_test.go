@@ -12,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/amend"
 	wbin "openskill/wasm/binary"
 	"openskill/wasm/check"
@@ -84,18 +85,10 @@ func TestKeepsResults(t *testing.T) {
 				body += w.I32(int64(16*i)) + loads[params[i]]
 			}
 			b.Export("f", b.Func(nil, nil, nil, body+c.op+stores[result[0]]))
-			m, err := wbin.Decode(b.Bytes(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := musttest.Get(wbin.Decode(b.Bytes(), nil))(t)
 			run := func(m *wbin.Module) (all []string) {
-				if _, err := check.Module(m.Encode(), nil); err != nil {
-					t.Fatal(err)
-				}
-				inst, err := r.InstantiateWithConfig(ctx, m.Encode(), wazero.NewModuleConfig().WithName(""))
-				if err != nil {
-					t.Fatal(err)
-				}
+				musttest.Get(check.Module(m.Encode(), nil))(t)
+				inst := musttest.Get(r.InstantiateWithConfig(ctx, m.Encode(), wazero.NewModuleConfig().WithName("")))(t)
 				defer func() { _ = inst.Close(ctx) }()
 				for _, x := range numbers {
 					for _, y := range numbers {
@@ -121,10 +114,7 @@ func TestKeepsResults(t *testing.T) {
 			}
 			want := run(m)
 			for _, arch := range []string{"amd64", "arm64"} {
-				out, err := amend.Module(m, arch)
-				if err != nil {
-					t.Fatal(err)
-				}
+				out := musttest.Get(amend.Module(m, arch))(t)
 				got := run(out)
 				for i := range want {
 					if got[i] != want[i] {
@@ -154,26 +144,18 @@ func TestSecret(t *testing.T) {
 			w.Get(d)+"\x04\x7b"+pick(x, y)+"\x05"+pick(y, x)+"\x0b"+w.Set(res)+w.Drop+
 			w.I32(128)+w.Get(res)+"\xfd\x0b\x00\x00"+w.I32(144)+w.Get(x)+"\xfd\x0b\x00\x00"+w.I32(160)+w.Get(y)+"\xfd\x0b\x00\x00"))
 	m, err := wbin.Decode(b.Bytes(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	ctx := context.Background()
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2))
 	defer func() { _ = r.Close(ctx) }()
 	_, err = r.NewHostModuleBuilder("env").NewFunctionBuilder().
 		WithGoFunction(api.GoFunc(func(context.Context, []uint64) { copy(sink, secret[:32+len(m.Funcs)-1]) }), nil, nil).Export("h").Instantiate(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	inst, err := r.Instantiate(ctx, passtest.Amended(t, m))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	for c := range uint64(2) {
 		for d := range uint64(2) {
-			if _, err := inst.ExportedFunction("f").Call(ctx, c, d); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(inst.ExportedFunction("f").Call(ctx, c, d))(t)
 			want := "AAAAAAAAAAAAAAAA"
 			if c != d {
 				want = "BBBBBBBBBBBBBBBB"
@@ -200,10 +182,7 @@ func bothNaN(x, y uint64) bool {
 func TestMeteringAddsNothing(t *testing.T) {
 	count := func(m *wbin.Module) (n int) {
 		for _, arch := range []string{"amd64", "arm64"} {
-			out, err := amend.Module(m, arch)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := musttest.Get(amend.Module(m, arch))(t)
 			for i := range m.Codes {
 				if !slices.Equal(out.Codes[i].Body, m.Codes[i].Body) {
 					n++
@@ -214,14 +193,8 @@ func TestMeteringAddsNothing(t *testing.T) {
 	}
 	for seed := range uint64(50) {
 		data := binary.LittleEndian.AppendUint64(nil, seed)
-		res, err := check.Module(passtest.Program(data), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rw, err := meter.Rewrite(res.Module, res.MaxStack, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := musttest.Get(check.Module(passtest.Program(data), nil))(t)
+		rw := musttest.Get(meter.Rewrite(res.Module, res.MaxStack, nil))(t)
 		if got, want := count(rw.Module), count(res.Module); got != want {
 			t.Errorf("seed %d: %d functions are amended, without metering %d", seed, got, want)
 		}
@@ -248,15 +221,9 @@ func TestShapesAreGone(t *testing.T) {
 		}
 	}
 	for seed := range uint64(200) {
-		res, err := check.Module(passtest.Pressure(passtest.Bytes(seed, 8)), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := musttest.Get(check.Module(passtest.Pressure(passtest.Bytes(seed, 8)), nil))(t)
 		count(res.Module, func(op wbin.Op) { seen[op]++ })
-		out, err := amend.Module(res.Module, "amd64")
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := musttest.Get(amend.Module(res.Module, "amd64"))(t)
 		count(out, func(op wbin.Op) { t.Errorf("seed %d: %v is left", seed, op) })
 	}
 	if len(seen) != len(ops) {

@@ -21,6 +21,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 	"golang.org/x/sys/unix"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guard"
 	"openskill/wasm/guard/guardtest"
 )
@@ -196,17 +197,11 @@ func TestStress(t *testing.T) {
 
 func faultOften(t *testing.T) (traps int) {
 	t.Helper()
-	cfg, err := compiler()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := musttest.Get(compiler())(t)
 	ctx := experimental.WithMemoryAllocator(t.Context(), guardtest.New(t))
 	r := wazero.NewRuntimeWithConfig(ctx, cfg)
 	defer r.Close(ctx)
-	m, err := r.Instantiate(ctx, accesses(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(r.Instantiate(ctx, accesses(1)))(t)
 	size := uint64(1 << 16)
 	for i := range uint64(400) {
 		at := i * i * 7919 % (size + 4096)
@@ -233,9 +228,7 @@ func faultOften(t *testing.T) (traps int) {
 // TestSpacesAreClosed holds that a space that comes back is given out again, empty, and that
 // nothing of it can be accessed meanwhile.
 func TestSpacesAreClosed(t *testing.T) {
-	if err := guard.Install(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, guard.Install())
 	const n = 3 << 16
 	b := guard.Reserve()
 	if b == nil || !guard.Open(b[:n]) {
@@ -265,9 +258,7 @@ func TestSpacesAreClosed(t *testing.T) {
 
 // TestLimits reaches the bounds: of memories, where the next is refused, and of modules.
 func TestLimits(t *testing.T) {
-	if err := guard.Install(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, guard.Install())
 	var spaces [][]byte
 	for len(spaces) < 1<<14 {
 		b := guard.Reserve()

@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/binary"
 	"openskill/wasm/guard"
 	"openskill/wasm/guard/guardtest"
@@ -66,9 +67,7 @@ func instances(t *testing.T, module []byte) (guarded, right api.Module) {
 			}
 			m = append(m, one)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		return m
 	}
 	ctx := context.Background()

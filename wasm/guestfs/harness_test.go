@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 )
 
@@ -20,12 +21,8 @@ func folder(tb testing.TB, files map[string]string) string {
 	dir := tb.TempDir()
 	for name, content := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			tb.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			tb.Fatal(err)
-		}
+		musttest.Do(tb, os.MkdirAll(filepath.Dir(path), 0o755))
+		musttest.Do(tb, os.WriteFile(path, []byte(content), 0o644))
 	}
 	return dir
 }
@@ -35,30 +32,16 @@ func archive(tb testing.TB, files map[string]string) *zip.Reader {
 	var buf bytes.Buffer
 	z := zip.NewWriter(&buf)
 	for name, content := range files {
-		w, err := z.Create(name)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		if _, err := io.WriteString(w, content); err != nil {
-			tb.Fatal(err)
-		}
+		w := musttest.Get(z.Create(name))(tb)
+		musttest.Get(io.WriteString(w, content))(tb)
 	}
-	if err := z.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	r, err := zip.NewReader(bytes.NewReader(buf.Bytes()), int64(buf.Len()))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return r
+	musttest.Do(tb, z.Close())
+	return musttest.Get(zip.NewReader(bytes.NewReader(buf.Bytes()), int64(buf.Len())))(tb)
 }
 
 func openDir(tb testing.TB, path string) *guestfs.Dir {
 	tb.Helper()
-	d, err := guestfs.OpenDir(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	d := musttest.Get(guestfs.OpenDir(path))(tb)
 	tb.Cleanup(func() { d.Close() })
 	return d
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 )
 
@@ -31,9 +32,7 @@ func mustOpen(tb testing.TB, m guestfs.FS, name string, flags guestfs.OpenFlag) 
 
 func TestMemoryOpen(t *testing.T) {
 	m := guestfs.NewMemory(guestfs.Limits{})
-	if err := m.WriteFile("f", []byte("text")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, m.WriteFile("f", []byte("text")))
 	if errno := m.Mkdir("d"); errno != 0 {
 		t.Fatal(errno)
 	}
@@ -89,9 +88,7 @@ func TestMemoryNames(t *testing.T) {
 	}
 	file := func(name, text string) {
 		t.Helper()
-		if err := m.WriteFile(name, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, m.WriteFile(name, []byte(text)))
 	}
 	do(0, m.Mkdir("d"))
 	do(guestfs.EEXIST, m.Mkdir("d"))
@@ -199,9 +196,7 @@ func TestMemoryCounts(t *testing.T) {
 	m := guestfs.NewMemory(guestfs.Limits{Files: 5, Depth: 3})
 	names := []string{"a", "b", "c", "d", "e"}
 	for _, name := range names {
-		if err := m.WriteFile(name, nil); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, m.WriteFile(name, nil))
 	}
 	if err := m.WriteFile("f", nil); !errors.Is(err, guestfs.ENOSPC) {
 		t.Errorf("one file too many: %v", err)
@@ -255,9 +250,7 @@ func TestMemoryReadDirWhileItChanges(t *testing.T) {
 	var want []string
 	for c := 'a'; c <= 'z'; c++ {
 		want = append(want, string(c))
-		if err := m.WriteFile(string(c), nil); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, m.WriteFile(string(c), nil))
 	}
 	dir := mustOpen(t, m, ".", 0)
 	var got []string
@@ -438,9 +431,7 @@ func TestMemoryHold(t *testing.T) {
 		told = used
 		return true
 	})
-	if err := m.WriteFile("a", make([]byte, 8<<10)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, m.WriteFile("a", make([]byte, 8<<10)))
 	if told != m.Used() {
 		t.Errorf("told of %d bytes, %d are used", told, m.Used())
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 )
 
@@ -37,13 +38,8 @@ func newKernel(tb testing.TB) *kernel {
 	tb.Helper()
 	// Deep enough for the targets, whose way out must not leave the test's own folder.
 	dir := filepath.Join(tb.TempDir(), "1/2/3/4/5/6")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		tb.Fatal(err)
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, os.MkdirAll(dir, 0o700))
+	root := musttest.Get(os.OpenRoot(dir))(tb)
 	tb.Cleanup(func() { root.Close() })
 	return &kernel{dir, root}
 }
@@ -51,14 +47,9 @@ func newKernel(tb testing.TB) *kernel {
 // clear takes away what is in the folder.
 func (k *kernel) clear(t *testing.T) {
 	t.Helper()
-	entries, err := os.ReadDir(k.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := musttest.Get(os.ReadDir(k.dir))(t)
 	for _, e := range entries {
-		if err := os.RemoveAll(filepath.Join(k.dir, e.Name())); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.RemoveAll(filepath.Join(k.dir, e.Name())))
 	}
 }
 
@@ -228,9 +219,7 @@ func (k *kernel) state(t *testing.T) []string {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	})
 }
 
@@ -267,10 +256,7 @@ func memoryState(t *testing.T, m *guestfs.Memory) []string {
 					}
 					add(name, fmt.Sprintf("-> %s, %d", target, st.Links))
 				default:
-					data, err := m.ReadFile(name)
-					if err != nil {
-						t.Fatal(err)
-					}
+					data := musttest.Get(m.ReadFile(name))(t)
 					add(name, fmt.Sprintf("%q, %d", data, st.Links))
 				}
 			}

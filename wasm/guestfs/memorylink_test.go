@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 )
 
@@ -25,9 +26,7 @@ func TestMemoryLink(t *testing.T) {
 			t.Errorf("%s: %q with %d links, %v, %v; want %q with %d", name, data, st.Links, err, errno, want, links)
 		}
 	}
-	if err := errors.Join(m.WriteFile("f", []byte("one")), m.WriteFile("other", nil)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(m.WriteFile("f", []byte("one")), m.WriteFile("other", nil)))
 	do(0, m.Mkdir("d"))
 	do(guestfs.ENOENT, m.Link("none", "g"))
 	do(guestfs.ENOENT, m.Link("f", "none/g"))
@@ -43,9 +42,7 @@ func TestMemoryLink(t *testing.T) {
 	do(0, m.Rmdir("d/d/d"))
 	do(0, m.Link("f", "d/d/g"))
 	is("f", "one", 2)
-	if err := m.WriteFile("d/d/g", []byte("changed")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, m.WriteFile("d/d/g", []byte("changed")))
 	is("f", "changed", 2)
 	a, _ := m.Stat("f", true)
 	b, _ := m.Stat("d/d/g", true)
@@ -83,9 +80,7 @@ func TestMemoryLink(t *testing.T) {
 func TestMemoryLinksCount(t *testing.T) {
 	const page = 4096
 	m := guestfs.NewMemory(guestfs.Limits{Bytes: 10 * page, Files: 4})
-	if err := m.WriteFile("a", make([]byte, 2*page)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, m.WriteFile("a", make([]byte, 2*page)))
 	one := m.Used()
 	for i, name := range []string{"b", "c"} {
 		if errno := m.Link("a", name); errno != 0 || m.Used() != one*int64(i+2) {
@@ -133,9 +128,7 @@ func TestMemoryLinksCount(t *testing.T) {
 
 func TestMemorySavedWithLinks(t *testing.T) {
 	m := guestfs.NewMemory(guestfs.Limits{})
-	if err := m.WriteFile("a", []byte("one")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, m.WriteFile("a", []byte("one")))
 	if errno := m.Link("a", "b"); errno != 0 {
 		t.Fatal(errno)
 	}
@@ -147,9 +140,7 @@ func TestMemorySavedWithLinks(t *testing.T) {
 	for range 2 {
 		m.Unlink("a")
 		m.Restore(s)
-		if err := m.WriteFile("a", []byte("two")); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, m.WriteFile("a", []byte("two")))
 		got, err := m.ReadFile("b")
 		if d := cmp.Diff("two", string(got)); err != nil || d != "" {
 			t.Errorf("the two names are two files: %v\n%s", err, d)

@@ -4,21 +4,19 @@ import (
 	"bytes"
 	"testing"
 	"time"
+
+	"openskill/internal/musttest"
 )
 
 func TestMemorySaved(t *testing.T) {
 	m := NewMemory(Limits{})
 	for name, data := range map[string]string{"a": "one", "b": "two"} {
-		if err := m.WriteFile(name, []byte(data)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, m.WriteFile(name, []byte(data)))
 	}
 	if errno := m.Mkdir("d"); errno != 0 {
 		t.Fatal(errno)
 	}
-	if err := m.WriteFile("d/c", []byte("three")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, m.WriteFile("d/c", []byte("three")))
 	s, ok := m.Save()
 	if !ok {
 		t.Fatal("nothing is open, and it cannot be saved")
@@ -35,9 +33,7 @@ func TestMemorySaved(t *testing.T) {
 		m.Unlink("b")
 		m.Unlink("d/c")
 		m.Rmdir("d")
-		if err := m.WriteFile("new", make([]byte, 10000)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, m.WriteFile("new", make([]byte, 10000)))
 		if _, ok := m.Save(); ok {
 			t.Error("a file is open, and it can be saved")
 		}
@@ -71,9 +67,7 @@ func TestMemorySavedEmpty(t *testing.T) {
 	if !ok {
 		t.Fatal("only the root is open, and it cannot be saved")
 	}
-	if err := m.WriteFile("x", nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, m.WriteFile("x", nil))
 	m.Restore(s)
 	if !m.Empty() {
 		t.Error("not empty")
@@ -93,17 +87,13 @@ func TestMemorySavedRoot(t *testing.T) {
 		if errno := m.SetTimes(".", true, &mark, &mark); errno != 0 {
 			t.Fatal(errno)
 		}
-		if err := m.WriteFile("new", nil); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, m.WriteFile("new", nil))
 		back()
 		st, errno := m.Stat(".", true)
 		if errno != 0 || st.Atime.Equal(mark) || st.Mtime.Equal(mark) {
 			t.Errorf("%s: times %v and %v, %v", name, st.Atime, st.Mtime, errno)
 		}
-		if err := m.WriteFile("next", nil); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, m.WriteFile("next", nil))
 		if st, _ := m.Stat("next", true); st.Inode != 2 {
 			t.Errorf("%s: the first file has number %d", name, st.Inode)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 )
 
@@ -27,9 +28,7 @@ func TestMemorySymlink(t *testing.T) {
 	do := errnos(t)
 	do(0, m.Mkdir("d"))
 	do(0, m.Mkdir("d/e"))
-	if err := m.WriteFile("d/f", []byte("text")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, m.WriteFile("d/f", []byte("text")))
 	for name, target := range map[string]string{
 		"file": "d/f", "folder": "d", "d/e/up": "../f", "slash": "d/", "dot": "d/.", "dots": "d/e/..", "long": "folder/./e/../e//up",
 		"dangling": "none", "away": "none/none", "below": "file/x", "fileslash": "file/", "loop": "loop", "ping": "pong", "pong": "ping",
@@ -154,9 +153,7 @@ func TestMemorySymlink(t *testing.T) {
 // Forty links are followed for a name, and no more.
 func TestMemorySymlinkChain(t *testing.T) {
 	m := guestfs.NewMemory(guestfs.Limits{})
-	if err := m.WriteFile("0", []byte("end")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, m.WriteFile("0", []byte("end")))
 	do := errnos(t)
 	for i := range guestfs.MaxLinks + 1 {
 		do(0, m.Symlink(strconv.Itoa(i), strconv.Itoa(i+1)))
@@ -240,9 +237,7 @@ func TestMemorySymlinkCounts(t *testing.T) {
 
 func TestMemorySavedWithSymlinks(t *testing.T) {
 	m := guestfs.NewMemory(guestfs.Limits{})
-	if err := m.WriteFile("a", []byte("one")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, m.WriteFile("a", []byte("one")))
 	do := errnos(t)
 	do(0, m.Symlink("a", "b"))
 	do(0, m.Link("b", "c"))

@@ -3,14 +3,12 @@ package guestfs_test
 import (
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 )
 
 func TestNull(t *testing.T) {
-	tree, err := guestfs.NewTree(guestfs.Mount{Path: "/dev/null", FS: guestfs.Null{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := musttest.Get(guestfs.NewTree(guestfs.Mount{Path: "/dev/null", FS: guestfs.Null{}}))(t)
 	f, errno := tree.Open("dev/null", guestfs.Write|guestfs.Create|guestfs.Trunc)
 	if errno != 0 {
 		t.Fatal(errno)

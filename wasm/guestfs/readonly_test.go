@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 )
 
@@ -138,13 +139,9 @@ func TestOpenDirWhatIsNone(t *testing.T) {
 func TestDirOutlivesRenameAndClose(t *testing.T) {
 	parent := t.TempDir()
 	old := filepath.Join(parent, "old")
-	if err := os.CopyFS(old, os.DirFS(folder(t, sample))); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.CopyFS(old, os.DirFS(folder(t, sample))))
 	d := openDir(t, old)
-	if err := os.Rename(old, filepath.Join(parent, "new")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Rename(old, filepath.Join(parent, "new")))
 	if got := read(t, d, "a.txt"); got != "alpha" {
 		t.Errorf("%q after a rename of the folder", got)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 )
 
@@ -61,9 +62,7 @@ func shadowed(tb testing.TB, limits guestfs.Limits) (*guestfs.Memory, string) {
 	tb.Helper()
 	dir := folder(tb, original)
 	m := guestfs.NewMemory(limits)
-	if err := m.Shadow("own", openDir(tb, dir), 100); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, m.Shadow("own", openDir(tb, dir), 100))
 	return m, dir
 }
 
@@ -92,9 +91,7 @@ func TestShadow(t *testing.T) {
 			}
 		}
 		for name, text := range original {
-			if err := other.WriteFile("own/"+name, []byte(text)); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, other.WriteFile("own/"+name, []byte(text)))
 		}
 		b := other.Sub("own")
 		for range 30 {
@@ -223,9 +220,7 @@ func TestShadowLinks(t *testing.T) {
 		}
 	}
 	m := guestfs.NewMemory(guestfs.Limits{})
-	if err := m.Shadow("own", openDir(t, filepath.Join(dir, "in")), 100); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, m.Shadow("own", openDir(t, filepath.Join(dir, "in")), 100))
 	got := seen(t, m.Sub("own"))
 	for name, text := range got {
 		if strings.Contains(text, "secret") {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"openskill/internal/musttest"
 )
 
 // swapTries is how often a swapped file is opened, by each attack: half a second's
@@ -21,11 +23,7 @@ import (
 func swapTries(t *testing.T) int {
 	t.Helper()
 	if v := os.Getenv("OPENSKILL_SWAP_TRIES"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
+		return musttest.Get(strconv.Atoi(v))(t)
 	}
 	return 50_000
 }
@@ -158,17 +156,12 @@ func TestSwappedHardLinks(t *testing.T) {
 			top := t.TempDir()
 			w := &swapWorld{dir: filepath.Join(top, "data"), out: filepath.Join(top, "out")}
 			for _, dir := range []string{w.dir, w.out} {
-				if err := os.Mkdir(dir, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.Mkdir(dir, 0o700))
 			}
 			for i := range swapNames {
 				w.write(t, w.secret(i), "secret")
 			}
-			d, err := OpenDir(w.dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := musttest.Get(OpenDir(w.dir))(t)
 			defer d.Close()
 			d.patience = 0 // a wait would only make fewer tries
 			for _, run := range attack.run {
@@ -213,15 +206,9 @@ func TestSwappedHardLinks(t *testing.T) {
 func TestBusyFolder(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "log")
-	log, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := musttest.Get(os.Create(path))(t)
 	defer log.Close()
-	d, err := OpenDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := musttest.Get(OpenDir(dir))(t)
 	defer d.Close()
 	for name, change := range map[string]func() error{
 		"the file": func() error { _, err := log.WriteAt([]byte("line"), 0); return err },
@@ -264,21 +251,14 @@ func TestBusyFolder(t *testing.T) {
 func TestSameTick(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
-	if err := os.WriteFile(path, []byte("alpha"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d, err := OpenDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(path, []byte("alpha"), 0o600))
+	d := musttest.Get(OpenDir(dir))(t)
 	defer d.Close()
 	d.patience = 0
 	changed := func(path string) unix.Timespec {
 		t.Helper()
 		var st unix.Stat_t
-		if err := unix.Stat(path, &st); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, unix.Stat(path, &st))
 		return st.Ctim
 	}
 	nano := func(path string) int64 { st := changed(path); return st.Nano() }
@@ -294,9 +274,7 @@ func TestSameTick(t *testing.T) {
 	later := func(than, by string) {
 		t.Helper()
 		for base := nano(than) + 2*int64(grain); nano(by) < base; {
-			if err := os.Chmod(by, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Chmod(by, 0o700))
 		}
 	}
 	later(dir, path)

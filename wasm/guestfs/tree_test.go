@@ -5,16 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 )
 
 func tree(tb testing.TB, mounts ...guestfs.Mount) *guestfs.Tree {
 	tb.Helper()
-	tr, err := guestfs.NewTree(mounts...)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return tr
+	return musttest.Get(guestfs.NewTree(mounts...))(tb)
 }
 
 func names(tb testing.TB, fsys guestfs.FS, dir string) []string {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"openskill/internal/musttest"
 )
 
 func content(pages int) []byte {
@@ -26,10 +28,7 @@ func content(pages int) []byte {
 func TestReset(t *testing.T) {
 	const pages = 4096
 	want := content(pages)
-	m, err := New(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(New(want))(t)
 	defer m.Close()
 	if m.Held() > uint64(len(want))*3/4 {
 		t.Errorf("%d bytes held for a content whose last quarter is zeros", m.Held())
@@ -71,10 +70,7 @@ func TestWrittenPages(t *testing.T) {
 	if pagemap() < 0 {
 		t.Skip("this kernel has no PAGEMAP_SCAN (Linux 6.7); pages are dropped instead")
 	}
-	m, err := New(content(100))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(New(content(100)))(t)
 	defer m.Close()
 	b := m.Reserve(100 * pageSize)
 	defer Release(b)
@@ -100,17 +96,11 @@ func TestWrittenPages(t *testing.T) {
 // TestMapOver puts a content over a space that had another one, which was longer
 // than what is not zeros of the new one.
 func TestMapOver(t *testing.T) {
-	old, err := New(bytes.Repeat([]byte{7}, 10*pageSize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := musttest.Get(New(bytes.Repeat([]byte{7}, 10*pageSize)))(t)
 	defer old.Close()
 	want := make([]byte, 12*pageSize)
 	want[3*pageSize] = 1
-	m, err := New(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(New(want))(t)
 	defer m.Close()
 	space := old.Reserve(20 * pageSize)
 	defer Release(space)
@@ -143,10 +133,7 @@ func TestGaps(t *testing.T) {
 				want[p*pageSize+8] = byte(round + 1)
 			}
 		}
-		m, err := New(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := musttest.Get(New(want))(t)
 		if len(m.runs) > maxRuns || m.Held() < uint64(data*pageSize) {
 			t.Fatalf("%d runs, %d bytes held of %d", len(m.runs), m.Held(), data*pageSize)
 		}
@@ -176,10 +163,7 @@ func TestGaps(t *testing.T) {
 
 // TestZeros keeps nothing for a content of zeros, and brings it back.
 func TestZeros(t *testing.T) {
-	m, err := New(make([]byte, 5*pageSize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(New(make([]byte, 5*pageSize)))(t)
 	defer m.Close()
 	b := m.Reserve(8 * pageSize)
 	defer Release(b)
@@ -191,10 +175,7 @@ func TestZeros(t *testing.T) {
 
 // TestSealed tries to change the content behind everybody's back.
 func TestSealed(t *testing.T) {
-	m, err := New([]byte("content"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(New([]byte("content")))(t)
 	defer m.Close()
 	f := os.NewFile(uintptr(m.fd), "memory")
 	if _, err := f.WriteAt([]byte("x"), 0); err == nil {

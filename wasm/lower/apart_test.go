@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/lower"
@@ -19,14 +20,8 @@ func TestImportsStayApart(t *testing.T) {
 	b.Table(1, imported)
 	wants := b.Type([]binary.ValType{exnref}, one32)
 	b.Export("f", b.Func(nil, one32, nil, nullExn+w.I32(0)+w.CallIndirect(wants)))
-	in, err := check.Module(source(t, b, nil, noTypes), anything)
-	if err != nil {
-		t.Fatal(err)
-	}
-	low, err := lower.Exceptions(in.Module, in.MaxStack, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := musttest.Get(check.Module(source(t, b, nil, noTypes), anything))(t)
+	low := musttest.Get(lower.Exceptions(in.Module, in.MaxStack, nil))(t)
 	if x := low.Module.Types; x[wants].Equal(x[low.Module.Imports[0].Type]) {
 		t.Errorf("a call of %v finds the import, which is %v", in.Module.Types[wants], x[wants])
 	}
@@ -46,9 +41,7 @@ func TestTypesThatAllClash(t *testing.T) {
 	b.Table(1)
 	b.Void(calls)
 	in, err := check.Module(source(t, b, nil, noTypes), anything)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	_, err = lower.Exceptions(in.Module, in.MaxStack, nil)
 	var v *check.Error
 	if !errors.As(err, &v) || v.Code != check.FeatureDisabled || !strings.Contains(v.Msg, "takes 17 values") {

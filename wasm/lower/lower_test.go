@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/lower"
@@ -70,10 +71,7 @@ func source(t testing.TB, b *w.Builder, edit func(*binary.Module), tags ...[]bin
 	for _, p := range tags {
 		types = append(types, b.Type(p, nil))
 	}
-	m, err := binary.Decode(b.Bytes(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(binary.Decode(b.Bytes(), nil))(t)
 	m.Tags = types
 	if edit != nil {
 		edit(m)
@@ -85,25 +83,18 @@ func source(t testing.TB, b *w.Builder, edit func(*binary.Module), tags ...[]bin
 func call(t *testing.T, wasm []byte, name string, args ...uint64) ([]uint64, error) {
 	t.Helper()
 	_, metered, _, err := lowered(t, wasm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	ctx := context.Background()
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(base))
 	defer func() { _ = rt.Close(ctx) }()
 	passtest.Provide(&meter.Tank{Budget: 1 << 50, Slice: 1000})(ctx, rt)
-	inst, err := rt.InstantiateWithConfig(ctx, metered, wazero.NewModuleConfig().WithStartFunctions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	inst := musttest.Get(rt.InstantiateWithConfig(ctx, metered, wazero.NewModuleConfig().WithStartFunctions()))(t)
 	flight, ok := inst.ExportedGlobal(lower.Export).(api.MutableGlobal)
 	if !ok {
 		t.Fatalf("no mutable global %s", lower.Export)
 	}
 	if f := inst.ExportedFunction(meter.ExportStart); f != nil {
-		if _, err := f.Call(ctx); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(f.Call(ctx))(t)
 		if flight.Get() != 0 {
 			return nil, errUncaught
 		}
@@ -332,9 +323,7 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			wasm := source(t, c.b, c.edit, c.tag)
 			in, err := check.Module(wasm, anything)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			_, err = lower.Exceptions(in.Module, in.MaxStack, nil)
 			var v *check.Error
 			if !errors.As(err, &v) || v.Code != c.code || !strings.Contains(v.Msg, c.says) {
@@ -350,10 +339,7 @@ func TestGrowth(t *testing.T) {
 	loud := b.Void(throw(0))
 	b.Command(w.Repeat(100, w.Call(loud)))
 	wasm := source(t, b, nil, noTypes)
-	in, err := check.Module(wasm, anything)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := musttest.Get(check.Module(wasm, anything))(t)
 	for growth, want := range map[int]check.Code{100: check.ModuleTooComplex, 500: ""} {
 		_, err := lower.Exceptions(in.Module, in.MaxStack, &lower.Options{Growth: growth})
 		var v *check.Error
@@ -373,14 +359,8 @@ func TestExports(t *testing.T) {
 		m.Exports = append(m.Exports, binary.Export{Name: "tag", Kind: binary.ExternTag}, binary.Export{Name: "exn", Kind: binary.ExternGlobal, Index: g + 1},
 			binary.Export{Name: "g", Kind: binary.ExternGlobal, Index: g})
 	}, noTypes)
-	in, err := check.Module(wasm, anything)
-	if err != nil {
-		t.Fatal(err)
-	}
-	low, err := lower.Exceptions(in.Module, in.MaxStack, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := musttest.Get(check.Module(wasm, anything))(t)
+	low := musttest.Get(lower.Exceptions(in.Module, in.MaxStack, nil))(t)
 	names := ""
 	for _, e := range low.Module.Exports {
 		names += e.Name + " "
@@ -432,10 +412,7 @@ func TestManyClauses(t *testing.T) {
 			one, two := b.Void(values+throw(c.first)), b.Void(values+throw(c.first+1))
 			b.Func(nil, wide, nil, block(give, try(0x40, many, w.Call(one), w.Call(two)), w.Unreachable))
 			tags := make([][]binary.ValType, c.first, c.first+2)
-			in, err := check.Module(source(t, b, nil, append(tags, wide, wide)...), anything)
-			if err != nil {
-				t.Fatal(err)
-			}
+			in := musttest.Get(check.Module(source(t, b, nil, append(tags, wide, wide)...), anything))(t)
 			low, err := lower.Exceptions(in.Module, in.MaxStack, &lower.Options{Growth: 200_000})
 			var v *check.Error
 			switch errors.As(err, &v); {

@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/lower"
@@ -123,10 +124,7 @@ func runAll(t *testing.T, cfg wazero.RuntimeConfig, wasm []byte, m *binary.Modul
 	if tank != nil {
 		passtest.Provide(tank)(ctx, rt)
 	}
-	inst, err := rt.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithStartFunctions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	inst := musttest.Get(rt.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithStartFunctions()))(t)
 	flight, _ := inst.ExportedGlobal(lower.Export).(api.MutableGlobal)
 	for round := range 3 {
 		for _, e := range m.Exports {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/lower"
@@ -31,15 +32,9 @@ func TestRealModule(t *testing.T) {
 	if path == "" {
 		t.Skip("OPENSKILL_LOWER_MODULE names no module")
 	}
-	wasm, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wasm := musttest.Get(os.ReadFile(path))(t)
 	began := time.Now()
-	in, err := check.Module(wasm, runtimeLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := musttest.Get(check.Module(wasm, runtimeLimits))(t)
 	t.Logf("%d bytes, checked in %v: features %v", len(wasm), time.Since(began), in.Report.Features)
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -47,16 +42,11 @@ func TestRealModule(t *testing.T) {
 	began = time.Now()
 	low, err := lower.Exceptions(in.Module, in.MaxStack, nil)
 	took := time.Since(began)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	runtime.ReadMemStats(&after)
 	s := low.Stats
 	t.Logf("lowered in %v, %d MB allocated: %+v, growth %.2f %%", took, (after.TotalAlloc-before.TotalAlloc)>>20, s, 100*float64(s.After-s.Before)/float64(s.Before))
-	out, err := check.Module(low.Module.Encode(), runtimeLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := musttest.Get(check.Module(low.Module.Encode(), runtimeLimits))(t)
 	if len(out.Report.Features) > 0 {
 		t.Errorf("the lowered module uses %v", out.Report.Features)
 	}
@@ -66,10 +56,7 @@ func TestRealModule(t *testing.T) {
 		}
 	}
 	began = time.Now()
-	rw, err := meter.Rewrite(low.Module, low.MaxStack, &meter.Options{Trace: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rw := musttest.Get(meter.Rewrite(low.Module, low.MaxStack, &meter.Options{Trace: true}))(t)
 	t.Logf("metered in %v", time.Since(began))
 	if err := metertest.Verify(low.Module, rw); err != nil {
 		t.Error(err)

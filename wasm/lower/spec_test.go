@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/lower"
@@ -65,12 +66,8 @@ func lowered(tb testing.TB, wasm []byte) (plainModule, metered []byte, st lower.
 		}
 	}
 	rw, err := meter.Rewrite(low.Module, low.MaxStack, &meter.Options{Trace: true, TableCap: 1 << 30})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := metertest.Verify(low.Module, rw); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, err)
+	musttest.Do(tb, metertest.Verify(low.Module, rw))
 	return plainModule, rw.Module.Encode(), low.Stats, nil
 }
 
@@ -78,10 +75,7 @@ func lowered(tb testing.TB, wasm []byte) (plainModule, metered []byte, st lower.
 // place and with the reason.
 func deviations(t *testing.T) map[string]string {
 	t.Helper()
-	f, err := os.Open("testdata/deviations.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := musttest.Get(os.Open("testdata/deviations.txt"))(t)
 	defer f.Close()
 	list := map[string]string{}
 	for s := bufio.NewScanner(f); s.Scan(); {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
@@ -44,13 +45,8 @@ func compareRuns(t *testing.T, wasm []byte) {
 	if err != nil {
 		t.Fatalf("the generated module is refused: %v", err)
 	}
-	rw, err := meter.Rewrite(res.Module, res.MaxStack, &meter.Options{Trace: true, TableCap: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := metertest.Verify(res.Module, rw); err != nil {
-		t.Fatal(err)
-	}
+	rw := musttest.Get(meter.Rewrite(res.Module, res.MaxStack, &meter.Options{Trace: true, TableCap: 1 << 20}))(t)
+	musttest.Do(t, metertest.Verify(res.Module, rw))
 	metered, counted := rw.Module.Encode(), counting(res.Module)
 	if _, err := check.Module(metered, anything); err != nil {
 		t.Fatalf("the metered module is not valid: %v", err)

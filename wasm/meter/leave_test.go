@@ -3,6 +3,7 @@ package meter_test
 import (
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
 	"openskill/wasm/meter/metertest"
@@ -19,15 +20,7 @@ func TestLeavingSeveralLoops(t *testing.T) {
 	second := w.Loop(again(2), tested, again(0), w.Br(1)) // 2: out of the block in the third
 	b := w.New()
 	b.Command(w.Loop(w.Block(w.Loop(second)), again(0)))
-	res, err := check.Module(b.Bytes(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rw, err := meter.Rewrite(res.Module, res.MaxStack, &meter.Options{Trace: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := metertest.Verify(res.Module, rw); err != nil {
-		t.Fatal(err)
-	}
+	res := musttest.Get(check.Module(b.Bytes(), nil))(t)
+	rw := musttest.Get(meter.Rewrite(res.Module, res.MaxStack, &meter.Options{Trace: true}))(t)
+	musttest.Do(t, metertest.Verify(res.Module, rw))
 }

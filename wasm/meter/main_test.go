@@ -3,6 +3,7 @@ package meter_test
 import (
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
@@ -27,16 +28,9 @@ func commandBytes() []byte {
 }
 
 func TestMainFunction(t *testing.T) {
-	res, err := check.Module(commandBytes(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := musttest.Get(check.Module(commandBytes(), nil))(t)
 	rewrite := func() *meter.Rewritten {
-		rw, err := meter.Rewrite(res.Module, res.MaxStack, &meter.Options{Main: []uint32{0, 1, 2}, Trace: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return rw
+		return musttest.Get(meter.Rewrite(res.Module, res.MaxStack, &meter.Options{Main: []uint32{0, 1, 2}, Trace: true}))(t)
 	}
 	rw := rewrite()
 	if err := metertest.Verify(res.Module, rw); err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/binary"
 	"openskill/wasm/meter"
 	"openskill/wasm/meter/metertest"
@@ -239,9 +240,7 @@ func TestVerifyCatchesDamage(t *testing.T) {
 	counts := make([]count, len(damages))
 	for seed := range byte(12) {
 		res, rw := traced(t, passtest.Program([]byte{seed, 7 * seed, 201, 9, 77, 5 * seed}), anything)
-		if err := metertest.Verify(res.Module, rw); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, metertest.Verify(res.Module, rw))
 		for fn := range res.Module.Codes {
 			body := rw.Module.Codes[fn].Body
 			steps := rw.Proof.Steps[fn]

@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
 	"openskill/wasm/passtest"
@@ -31,9 +32,7 @@ func command(t *testing.T, wasm []byte, tank *meter.Tank, counter string, args .
 	// The module must be alive to be asked, and proc_exit closes it.
 	var at api.Module
 	m, err := rt.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithStdout(&out).WithArgs(append([]string{"guest"}, args...)...).WithStartFunctions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	at = m
 	g := at.ExportedGlobal(counter)
 	_, err = m.ExportedFunction("_start").Call(ctx)
@@ -60,14 +59,8 @@ func TestOverCount(t *testing.T) {
 		if args[name] == "" { // the Go program runs for seconds
 			continue
 		}
-		res, err := check.Module(b, anything)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rw, err := meter.Rewrite(res.Module, res.MaxStack, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := musttest.Get(check.Module(b, anything))(t)
+		rw := musttest.Get(meter.Rewrite(res.Module, res.MaxStack, nil))(t)
 		want, exact := command(t, counting(res.Module), nil, exactName, args[name])
 		got, fuel := command(t, rw.Module.Encode(), &meter.Tank{Budget: 1 << 50, Slice: 100_000}, meter.ExportFuel, args[name])
 		if got != want {

@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/binary"
 	"openskill/wasm/meter"
 	"openskill/wasm/passtest"
@@ -22,11 +23,7 @@ func instantiate(ctx context.Context, r wazero.Runtime, name string, m *binary.M
 
 func metered(t *testing.T, b *wasmtest.Builder) *binary.Module {
 	t.Helper()
-	m, err := rewrite(b.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return musttest.Get(rewrite(b.Bytes()))(t)
 }
 
 // TestNoFunctionsOfOthers: compiled code that has the fuel in a register would take a register of
@@ -42,10 +39,7 @@ func TestNoFunctionsOfOthers(t *testing.T) {
 	plain := func(imp *binary.Import) *binary.Module {
 		b := wasmtest.New()
 		b.Export("g", b.Void(wasmtest.Loop()))
-		m, err := binary.Decode(b.Bytes(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := musttest.Get(binary.Decode(b.Bytes(), nil))(t)
 		imp.Module = "inner"
 		m.Imports = append(m.Imports, *imp)
 		if imp.Kind == binary.ExternFunc {
@@ -64,19 +58,14 @@ func TestNoFunctionsOfOthers(t *testing.T) {
 				r := wazero.NewRuntimeWithConfig(ctx, engine.Config)
 				defer func() { _ = r.Close(ctx) }()
 				passtest.Provide(&meter.Tank{Budget: 1 << 40, Slice: 100})(ctx, r)
-				if _, err := instantiate(ctx, r, "inner", inner); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Get(instantiate(ctx, r, "inner", inner))(t)
 				refused := edited && engine.Name != "interpreter" && runtime.GOARCH == "amd64" && imp.Kind != binary.ExternMemory
 				outer := plain(imp)
 				_, err := instantiate(ctx, r, "plain", outer)
 				if (err != nil) != refused || refused && !strings.Contains(err.Error(), "shares no functions") {
 					t.Errorf("plain: %v", err)
 				}
-				m, err := rewrite(outer.Encode())
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := musttest.Get(rewrite(outer.Encode()))(t)
 				if _, err := instantiate(ctx, r, "metered", m); (err != nil) != refused || refused && !strings.Contains(err.Error(), "shares no functions") {
 					t.Errorf("metered: %v", err)
 				}
@@ -111,16 +100,9 @@ func TestCalledByTheHostAgain(t *testing.T) {
 			seen = append(seen, tank.Used(int64(fuel.Get())))
 			fuel.Set(uint64(int64(fuel.Get()) - 1_000_000))
 		}), nil, nil).Export("call").Instantiate(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		inst, err := instantiate(ctx, r, "guest", m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := inst.ExportedFunction("outer").Call(ctx); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
+		inst := musttest.Get(instantiate(ctx, r, "guest", m))(t)
+		musttest.Get(inst.ExportedFunction("outer").Call(ctx))(t)
 		seen = append(seen, tank.Used(int64(inst.ExportedGlobal(meter.ExportFuel).Get())))
 		if want == nil {
 			want = seen

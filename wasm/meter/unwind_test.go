@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"openskill/internal/musttest"
 	wasm "openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
@@ -93,16 +94,9 @@ func work(t *testing.T, module []byte, n uint64) (done, most uint64) {
 			s[0] = uint64(next)
 		}), []api.ValueType{i64, i64}, []api.ValueType{i64}).
 		Export(meter.ImportRefuel).Instantiate(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := rt.Instantiate(ctx, module)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.ExportedFunction("f").Call(ctx, n); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
+	m := musttest.Get(rt.Instantiate(ctx, module))(t)
+	musttest.Get(m.ExportedFunction("f").Call(ctx, n))(t)
 	done = m.ExportedGlobal("work").Get()
 	return done, max(most, done-last)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/check"
 	"openskill/wasm/meter"
 	"openskill/wasm/meter/metertest"
@@ -58,10 +59,7 @@ func TestVerifySpecModules(t *testing.T) {
 // repository is the root of this project.
 func repository(tb testing.TB) string {
 	tb.Helper()
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	out := musttest.Get(exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output())(tb)
 	return strings.TrimSpace(string(out))
 }
 
@@ -76,10 +74,7 @@ func guests(tb testing.TB) map[string][]byte {
 			tb.Logf("%s is left out: it cannot be built here: %v: %.300s", name, err, msg)
 			return
 		}
-		b, err := os.ReadFile(out)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		b := musttest.Get(os.ReadFile(out))(tb)
 		m[name] = b
 	}
 	for _, n := range []string{"nbody", "sieve", "recursion"} {

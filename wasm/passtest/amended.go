@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/amend"
 	"openskill/wasm/binary"
 )
@@ -11,9 +12,6 @@ import (
 // Amended encodes a module for this machine's compiler, as the engine does it last.
 func Amended(t *testing.T, m *binary.Module) []byte {
 	t.Helper()
-	out, err := amend.Module(m, runtime.GOARCH)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := musttest.Get(amend.Module(m, runtime.GOARCH))(t)
 	return out.Encode()
 }

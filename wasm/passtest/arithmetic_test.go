@@ -6,6 +6,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/amend"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
@@ -57,16 +58,10 @@ func compute(t *testing.T, wasm []byte) {
 	if err != nil {
 		t.Fatalf("the generated module is refused: %v", err)
 	}
-	m, err := amend.References(res.Module)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(amend.References(res.Module))(t)
 	engines := passtest.Engines(api.CoreFeaturesV2)
 	want := passtest.Run(t, engines[0], wasm, m, nil)
-	rw, err := meter.Rewrite(m, res.MaxStack, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rw := musttest.Get(meter.Rewrite(m, res.MaxStack, nil))(t)
 	for _, e := range engines[1:] {
 		passtest.Same(t, "on the "+e.Name, want, passtest.Run(t, e, passtest.Amended(t, m), m, nil))
 		tank := &meter.Tank{Budget: 1 << 50, Slice: 1} // each test asks, with all that is in registers

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/check"
 	"openskill/wasm/passtest"
 )
@@ -22,14 +23,8 @@ func TestMiscompiled(t *testing.T) {
 	engines := passtest.Engines(api.CoreFeaturesV2)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			wasm, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			res, err := check.Module(wasm, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			wasm := musttest.Get(os.ReadFile(file))(t)
+			res := musttest.Get(check.Module(wasm, nil))(t)
 			want := passtest.Run(t, engines[0], wasm, res.Module, nil)
 			for _, e := range engines[1:] {
 				passtest.Same(t, "on the "+e.Name, want, passtest.Run(t, e, passtest.Amended(t, res.Module), res.Module, nil))

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"openskill/internal/musttest"
 )
 
 // A Suite is a folder of scripts.
@@ -90,10 +92,7 @@ func Load(tb testing.TB, s Suite) []*Script {
 	sort.Strings(files)
 	scripts := make([]*Script, 0, len(files))
 	for _, f := range files {
-		b, err := os.ReadFile(filepath.Join(dir, f))
-		if err != nil {
-			tb.Fatal(err)
-		}
+		b := musttest.Get(os.ReadFile(filepath.Join(dir, f)))(tb)
 		var doc struct {
 			Commands []Command `json:"commands"`
 		}
@@ -110,11 +109,7 @@ func Load(tb testing.TB, s Suite) []*Script {
 // Module reads a module that a command names.
 func (s *Script) Module(tb testing.TB, c *Command) []byte {
 	tb.Helper()
-	b, err := os.ReadFile(filepath.Join(s.dir, c.Filename))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return b
+	return musttest.Get(os.ReadFile(filepath.Join(s.dir, c.Filename)))(tb)
 }
 
 // Where gives script and line, for messages.
@@ -125,9 +120,5 @@ func (s *Script) Where(c *Command) string {
 // HostModule reads the module "spectest" that the scripts import from.
 func HostModule(tb testing.TB) []byte {
 	tb.Helper()
-	b, err := os.ReadFile(filepath.Join(WazeroDir(tb), "internal", "integration_test", "spectest", "testdata", "spectest.wasm"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return b
+	return musttest.Get(os.ReadFile(filepath.Join(WazeroDir(tb), "internal", "integration_test", "spectest", "testdata", "spectest.wasm")))(tb)
 }

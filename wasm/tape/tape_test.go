@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/tape"
 )
 
@@ -37,11 +38,7 @@ func recorded(t testing.TB) []byte {
 
 func open(t testing.TB, b []byte) *tape.Player {
 	t.Helper()
-	p, err := tape.Open(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return musttest.Get(tape.Open(b))(t)
 }
 
 // TestPlayedAsRecorded holds that what was drawn comes again, and how the run began.
@@ -193,9 +190,7 @@ func sealed(b []byte) []byte {
 // TestForged holds what a tape may not say, though its checksum is right.
 func TestForged(t *testing.T) {
 	head := "OSKT\x01\x02of\x01" + strings.Repeat("s", 32) + "\x02"
-	if _, err := tape.Open(sealed([]byte(head + ".\x00"))); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(tape.Open(sealed([]byte(head + ".\x00"))))(t)
 	for name, body := range map[string]string{
 		"nothing":             "",
 		"another version":     strings.Replace(head, "\x01", "\x02", 1) + ".\x00",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/tune"
@@ -33,17 +34,12 @@ func table(extra wasmtest.Code) *binary.Module {
 
 func TestEntries(t *testing.T) {
 	plain := table("")
-	tuned, err := tune.Module(plain, &tune.Options{Low: 1024})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tuned := musttest.Get(tune.Module(plain, &tune.Options{Low: 1024}))(t)
 	cut := tuned.Module
 	if tuned.Stats.Entries != 2 || len(cut.Elems) != 2 || len(plain.Elems) != 1 {
 		t.Fatalf("%+v, %d segments left", tuned.Stats, len(cut.Elems))
 	}
-	if _, err := check.Module(cut.Encode(), nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(check.Module(cut.Encode(), nil))(t)
 	ctx := context.Background()
 	r := wazero.NewRuntime(ctx)
 	defer r.Close(ctx)
@@ -51,10 +47,7 @@ func TestEntries(t *testing.T) {
 		var got [2]uint64
 		var failed [2]bool
 		for k, m := range []*binary.Module{plain, cut} {
-			inst, err := r.InstantiateWithConfig(ctx, m.Encode(), wazero.NewModuleConfig().WithName(""))
-			if err != nil {
-				t.Fatal(err)
-			}
+			inst := musttest.Get(r.InstantiateWithConfig(ctx, m.Encode(), wazero.NewModuleConfig().WithName("")))(t)
 			res, err := inst.ExportedFunction("f").Call(ctx, i)
 			if failed[k] = err != nil; !failed[k] {
 				got[k] = res[0]
@@ -95,9 +88,7 @@ func TestEntriesInTheWay(t *testing.T) {
 	} {
 		m := table("")
 		change(m)
-		if _, err := check.Module(m.Encode(), nil); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(check.Module(m.Encode(), nil))(t)
 		tuned, err := tune.Module(m, &tune.Options{Low: 1024})
 		if err != nil || tuned.Stats.Entries != 0 || len(tuned.Module.Elems) != len(m.Elems) {
 			t.Errorf("%s: %+v, %v", name, tuned.Stats, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/check"
 	"openskill/wasm/passtest"
 	"openskill/wasm/tune"
@@ -33,10 +34,7 @@ func compare(t *testing.T, wasm []byte) (stats tune.Stats, returned bool) {
 	if err != nil {
 		t.Fatalf("the generated module is refused: %v", err)
 	}
-	tuned, err := tune.Module(in.Module, &tune.Options{Low: 1024})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tuned := musttest.Get(tune.Module(in.Module, &tune.Options{Low: 1024}))(t)
 	rewritten := tuned.Module.Encode()
 	if _, err := check.Module(rewritten, nil); err != nil {
 		t.Fatalf("not valid any more: %v", err)

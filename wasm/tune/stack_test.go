@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/binary"
 )
 
@@ -57,10 +58,7 @@ func TestStackIsTold(t *testing.T) {
 	}
 	has := func(code int, v int64, times int) {
 		t.Helper()
-		ins, err := instructions(&tuned.Module.Codes[code])
-		if err != nil {
-			t.Fatal(err)
-		}
+		ins := musttest.Get(instructions(&tuned.Module.Codes[code]))(t)
 		n := 0
 		for i := range ins {
 			if ins[i].Op == binary.OpI32Const && ins[i].Const == v {

@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/binary"
 	"openskill/wasm/check"
 	"openskill/wasm/spectest"
@@ -105,10 +106,7 @@ func TestModule(t *testing.T) {
 			if _, err := check.Module(m.Encode(), nil); err != nil {
 				t.Fatalf("the case is no valid module: %v", err)
 			}
-			got, err := tune.Module(m, &tune.Options{Low: 1024})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := musttest.Get(tune.Module(m, &tune.Options{Low: 1024}))(t)
 			want := c.want
 			if want == nil {
 				want = c.in
@@ -132,10 +130,7 @@ func TestModule(t *testing.T) {
 func TestNothingKnown(t *testing.T) {
 	m := module(cases[0].in...)
 	for _, o := range []*tune.Options{nil, {}} {
-		got, err := tune.Module(m, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := musttest.Get(tune.Module(m, o))(t)
 		if d := cmp.Diff(m, got.Module); d != "" {
 			t.Errorf("%v changed something:\n%s", o, d)
 		}
@@ -152,20 +147,14 @@ func TestSameResults(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			m := module(c.in...)
-			tuned, err := tune.Module(m, &tune.Options{Low: 1024})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tuned := musttest.Get(tune.Module(m, &tune.Options{Low: 1024}))(t)
 			type outcome struct {
 				Results []uint64
 				Failed  bool
 				Memory  uint32
 			}
 			run := func(m *binary.Module, a, b, flag uint64) outcome {
-				in, err := r.InstantiateWithConfig(ctx, m.Encode(), wazero.NewModuleConfig().WithName(""))
-				if err != nil {
-					t.Fatal(err)
-				}
+				in := musttest.Get(r.InstantiateWithConfig(ctx, m.Encode(), wazero.NewModuleConfig().WithName("")))(t)
 				defer in.Close(ctx)
 				for i := uint32(0); i < 1<<16; i += 4 {
 					in.Memory().WriteUint32Le(i, i*2654435761)
@@ -196,15 +185,10 @@ func TestWrapTraps(t *testing.T) {
 	r := wazero.NewRuntime(ctx)
 	defer r.Close(ctx)
 	m := module(get, 0, i32, 8, add, load, 2, 0)
-	tuned, err := tune.Module(m, &tune.Options{Low: 1024})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tuned := musttest.Get(tune.Module(m, &tune.Options{Low: 1024}))(t)
 	for i, x := range []*binary.Module{m, tuned.Module} {
 		in, err := r.InstantiateWithConfig(ctx, x.Encode(), wazero.NewModuleConfig().WithName(""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 		if _, err = in.ExportedFunction("f").Call(ctx, 0xffff_fffc, 0, 0); (err != nil) != (i == 1) {
 			t.Errorf("tuned %t: %v", i == 1, err)
 		}

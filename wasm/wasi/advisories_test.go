@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/wasi"
 )
@@ -67,9 +68,7 @@ func TestEryxGHSA8h84RefusesReadsOfAnySize(t *testing.T) {
 // or drive prefixes named files outside the folder.
 func TestWasmtimeGHSAvqjpAndGHSAf2pqRefusePaths(t *testing.T) {
 	root, work := worldRoot(t, dataFolder(t))
-	if err := work.WriteFile("f", []byte("kept")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, work.WriteFile("f", []byte("kept")))
 	g := newGuest(t, wasi.Config{Root: root})
 	for _, path := range []string{
 		"work/f/", "work/f//", "work/f/.", "work/f//.", "work/f/..//../../f", "../", "..//", "/", "//",
@@ -139,17 +138,13 @@ func TestWasmtimeGHSA4ch3RefusesSecondNames(t *testing.T) {
 // joined to that folder's path on the host.
 func TestBashkit2281ChoosesMountsByMeaning(t *testing.T) {
 	data := dataFolder(t)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(data), "f"), []byte("outside"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(filepath.Dir(data), "f"), []byte("outside"), 0o600))
 	before := fingerprint(t, data)
 	root, err := guestfs.NewTree(
 		guestfs.Mount{Path: "/data", FS: openDir(t, data)},
 		guestfs.Mount{Path: "/data/own", FS: guestfs.NewMemory(guestfs.Limits{})},
 		guestfs.Mount{Path: "/work", FS: guestfs.NewMemory(guestfs.Limits{})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	g := newGuest(t, wasi.Config{Root: root})
 	g.file("work/f", "of work")
 	g.file("data/own/f", "of own")

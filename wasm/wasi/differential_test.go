@@ -20,6 +20,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/wasi"
 )
@@ -50,10 +51,7 @@ func compile(t *testing.T, binary []byte) *program {
 	ctx := context.Background()
 	r := wazero.NewRuntime(ctx)
 	t.Cleanup(func() { r.Close(ctx) })
-	module, err := r.CompileModule(ctx, binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	module := musttest.Get(r.CompileModule(ctx, binary))(t)
 	return &program{t, r, module}
 }
 
@@ -61,10 +59,7 @@ func compile(t *testing.T, binary []byte) *program {
 func (p *program) onWazero(c command) outcome {
 	p.t.Helper()
 	ctx := context.Background()
-	host, err := wasi_snapshot_preview1.Instantiate(ctx, p.r)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	host := musttest.Get(wasi_snapshot_preview1.Instantiate(ctx, p.r))(p.t)
 	defer host.Close(ctx)
 	dir := p.t.TempDir()
 	files := wazero.NewFSConfig().WithDirMount(dir, "/")
@@ -73,9 +68,7 @@ func (p *program) onWazero(c command) outcome {
 	case c.atRoot:
 		files = wazero.NewFSConfig().WithReadOnlyDirMount(c.data, "/")
 	default:
-		if err := errors.Join(os.CopyFS(filepath.Join(dir, "data"), os.DirFS(c.data)), os.Mkdir(filepath.Join(dir, "work"), 0o700)); err != nil {
-			p.t.Fatal(err)
-		}
+		musttest.Do(p.t, errors.Join(os.CopyFS(filepath.Join(dir, "data"), os.DirFS(c.data)), os.Mkdir(filepath.Join(dir, "work"), 0o700)))
 	}
 	var out, errs bytes.Buffer
 	cfg := wazero.NewModuleConfig().WithName("").WithArgs(c.args...).WithStdin(strings.NewReader(c.stdin)).WithStdout(&out).WithStderr(&errs).
@@ -101,10 +94,7 @@ func (p *program) onWazero(c command) outcome {
 // run runs it on this package.
 func (p *program) run(ctx context.Context, w *wasi.World) error {
 	p.t.Helper()
-	host, err := wasi.Instantiate(ctx, p.r)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	host := musttest.Get(wasi.Instantiate(ctx, p.r))(p.t)
 	defer host.Close(ctx)
 	mod, err := p.r.InstantiateModule(wasi.WithWorld(ctx, w), p.module, wazero.NewModuleConfig().WithName(""))
 	if mod != nil {
@@ -144,15 +134,8 @@ func (p *program) onOurs(c command) outcome {
 
 func wazeroFile(t *testing.T, path string) []byte {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "imports/wasi_snapshot_preview1", path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	out := musttest.Get(exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output())(t)
+	return musttest.Get(os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "imports/wasi_snapshot_preview1", path)))(t)
 }
 
 func goProgram(t *testing.T, path string) []byte {
@@ -163,11 +146,7 @@ func goProgram(t *testing.T, path string) []byte {
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, msg)
 	}
-	data, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return musttest.Get(os.ReadFile(out))(t)
 }
 
 // lines compares listings, whose order the two hosts do not share.
@@ -201,17 +180,13 @@ func TestSameAsWazero(t *testing.T) {
 	for _, name := range []string{"-", "ab-", "a-/", "tons/"} {
 		path := filepath.Join(dir, name)
 		if strings.HasSuffix(name, "/") {
-			if err := os.Mkdir(path, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Mkdir(path, 0o700))
 		} else if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range 2500 {
-		if err := os.WriteFile(filepath.Join(dir, "tons", strconv.Itoa(i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, "tons", strconv.Itoa(i)), nil, 0o600))
 	}
 	for _, toolchain := range []string{"cargo-wasi", "zig-cc", "zig", "tinygo"} {
 		t.Run(toolchain, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/wasi"
 )
 
@@ -29,9 +30,7 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 		t.Fatalf("%d descriptors are open, want 5", got-before)
 	}
 	g.want(0, "fd_close", 4) // kept for the saved state
-	if err := g.w.Restore(saved, wasi.Config{}); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, g.w.Restore(saved, wasi.Config{}))
 	if got := open(); got != before+4 {
 		t.Errorf("%d descriptors after Restore, want 4", got-before)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/wasi"
 )
@@ -18,9 +19,7 @@ import (
 // F01: paths that try to get out, and paths that are only odd.
 func TestF01Paths(t *testing.T) {
 	data := dataFolder(t)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(data), "secret"), []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(filepath.Dir(data), "secret"), []byte("secret"), 0o600))
 	root, _ := worldRoot(t, data)
 	for path, want := range map[string]guestfs.Errno{
 		"data/a.txt":                              0,
@@ -144,9 +143,7 @@ func TestF06HugeFolder(t *testing.T) {
 	for i := range 3000 {
 		name := fmt.Sprintf("file-%06d", i)
 		want = append(want, name)
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	root, _ := worldRoot(t, dir)
 	var units uint64
@@ -199,15 +196,11 @@ func TestReaddirIsSortedAndFresh(t *testing.T) {
 		t.Errorf("the root has %q", got)
 	}
 	fd := g.mustOpen("work", oDirectory, 0)
-	if err := work.WriteFile("b", nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, work.WriteFile("b", nil))
 	if got := g.listDir(fd, 4096); !slices.Equal(got, []string{".", "..", "b"}) {
 		t.Errorf("/work has %q", got)
 	}
-	if err := work.WriteFile("a", nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, work.WriteFile("a", nil))
 	if got := g.listDir(fd, 4096); !slices.Equal(got, []string{".", "..", "a", "b"}) {
 		t.Errorf("/work has %q after another file", got)
 	}
@@ -313,9 +306,7 @@ func TestSavedStateIsClean(t *testing.T) {
 	for run := range 3 {
 		// What the hostile run before has left.
 		var out strings.Builder
-		if err := g.w.Restore(saved, wasi.Config{Stdin: strings.NewReader(fmt.Sprint("input", run)), Stdout: &out, Args: []string{"x"}}); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, g.w.Restore(saved, wasi.Config{Stdin: strings.NewReader(fmt.Sprint("input", run)), Stdout: &out, Args: []string{"x"}}))
 		work.Reset()
 		if stop := g.w.Stopped(); stop != nil {
 			t.Fatalf("stopped: %v", stop)
@@ -369,9 +360,7 @@ func TestSavedClockGoesOn(t *testing.T) {
 	g := newGuest(t, wasi.Config{})
 	saved := g.w.Save()
 	time.Sleep(30 * time.Millisecond) // the clock is the real one: time must pass
-	if err := g.w.Restore(saved, wasi.Config{}); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, g.w.Restore(saved, wasi.Config{}))
 	g.want(0, "clock_time_get", 1, 0, atResult)
 	if got := time.Duration(g.u64(atResult)) - time.Second; got >= 30*time.Millisecond {
 		t.Errorf("the clock shows %v, so it did not go back", got)
@@ -381,9 +370,7 @@ func TestSavedClockGoesOn(t *testing.T) {
 // A path that ends in a slash names a folder, in every call.
 func TestTrailingSlash(t *testing.T) {
 	root, work := worldRoot(t, dataFolder(t))
-	if err := work.WriteFile("f", nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, work.WriteFile("f", nil))
 	g := newGuest(t, wasi.Config{Root: root})
 	path := func(call, path string) guestfs.Errno {
 		ptr, n := g.put(atPath, path)
@@ -448,9 +435,7 @@ func (f *listedFile) ReadDir(n int) ([]guestfs.Dirent, guestfs.Errno) {
 func TestF06ReadsOneWindow(t *testing.T) {
 	work := guestfs.NewMemory(guestfs.Limits{Files: 5000})
 	for i := range 4000 {
-		if err := work.WriteFile(fmt.Sprintf("file-%06d", i), nil); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, work.WriteFile(fmt.Sprintf("file-%06d", i), nil))
 	}
 	root := &listed{FS: work}
 	g := newGuest(t, wasi.Config{Root: root})

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/wasi"
 )
@@ -20,15 +21,11 @@ import (
 // F02: links that somebody planted in the folder.
 func TestF02Symlinks(t *testing.T) {
 	outside := t.TempDir()
-	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
 	data := dataFolder(t)
 	link := func(target, name string) {
 		t.Helper()
-		if err := os.Symlink(target, filepath.Join(data, name)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.Symlink(target, filepath.Join(data, name)))
 	}
 	link(filepath.Join(outside, "secret"), "absolute")
 	link("../"+filepath.Base(outside)+"/secret", "relative")
@@ -100,17 +97,13 @@ func TestF02Symlinks(t *testing.T) {
 // kind only.
 func TestF04SpecialFiles(t *testing.T) {
 	data := dataFolder(t)
-	if err := syscall.Mkfifo(filepath.Join(data, "fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, syscall.Mkfifo(filepath.Join(data, "fifo"), 0o600))
 	socket, err := net.Listen("unix", filepath.Join(data, "s"))
 	if err != nil {
 		t.Skipf("no unix sockets here: %v", err)
 	}
 	defer socket.Close()
-	if err := os.Link(filepath.Join(data, "sub/b.txt"), filepath.Join(data, "hard")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Link(filepath.Join(data, "sub/b.txt"), filepath.Join(data, "hard")))
 	names := []string{"fifo", "s", "hard", "sub/b.txt"}
 	kinds := map[string]guestfs.Kind{"fifo": guestfs.KindSocket, "s": guestfs.KindSocket, "null": guestfs.KindCharDevice}
 	if err := syscall.Mknod(filepath.Join(data, "null"), syscall.S_IFCHR|0o600, 1<<8|3); err == nil {
@@ -137,10 +130,7 @@ func TestF04SpecialFiles(t *testing.T) {
 		t.Errorf("listed: %s", got)
 	}
 	// A trusted folder may have hard links, and still nothing else.
-	trusted, err := guestfs.OpenDirWith(data, guestfs.DirOptions{HardLinks: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	trusted := musttest.Get(guestfs.OpenDirWith(data, guestfs.DirOptions{HardLinks: true}))(t)
 	defer trusted.Close()
 	g = newGuest(t, wasi.Config{Root: trusted})
 	if got := g.read(g.mustOpen("hard", 0, rightRead), 10); got != "beta" {
@@ -155,9 +145,7 @@ func TestF04SpecialFiles(t *testing.T) {
 // only ever read as itself.
 func TestF07Swap(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(outside, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(outside, []byte("secret"), 0o600))
 	data := dataFolder(t)
 	target := filepath.Join(data, "swap")
 	stop := make(chan struct{})

@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/wasi"
 )
@@ -22,10 +23,7 @@ func TestFunctionsAreThoseOfWazero(t *testing.T) {
 	ctx := context.Background()
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
 	defer r.Close(ctx)
-	compiled, err := wasi_snapshot_preview1.NewBuilder(r).Compile(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	compiled := musttest.Get(wasi_snapshot_preview1.NewBuilder(r).Compile(ctx))(t)
 	theirs := compiled.ExportedFunctions()
 	var ours []wasi.Function
 	for _, f := range wasi.Functions() {

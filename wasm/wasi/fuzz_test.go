@@ -13,6 +13,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/wasi"
 )
@@ -68,23 +69,14 @@ var fuzzMemory = "work/x\x00data/a\x00dev/http\x00../../etc/passwd\x00data/etc/p
 func newFuzzWorld(tb testing.TB) *fuzzWorld {
 	tb.Helper()
 	fw := &fuzzWorld{data: tb.TempDir()}
-	if err := os.MkdirAll(filepath.Join(fw.data, "sub"), 0o755); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, os.MkdirAll(filepath.Join(fw.data, "sub"), 0o755))
 	for _, name := range []string{"a", "sub/b"} {
-		if err := os.WriteFile(filepath.Join(fw.data, name), []byte("content of "+name), 0o644); err != nil {
-			tb.Fatal(err)
-		}
+		musttest.Do(tb, os.WriteFile(filepath.Join(fw.data, name), []byte("content of "+name), 0o644))
 	}
-	if err := os.Symlink("/etc", filepath.Join(fw.data, "etc")); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, os.Symlink("/etc", filepath.Join(fw.data, "etc")))
 	fw.dir = openDir(tb, fw.data)
 	fw.before = listing(tb, fw.data)
-	mod, err := newRuntime(tb).Instantiate(context.Background(), forwarder(wasi.Functions(), 2))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	mod := musttest.Get(newRuntime(tb).Instantiate(context.Background(), forwarder(wasi.Functions(), 2)))(tb)
 	fw.mod = mod
 	return fw
 }
@@ -107,9 +99,7 @@ func (fw *fuzzWorld) run(t *testing.T, input []byte) {
 	work := guestfs.NewMemory(guestfs.Limits{Bytes: 1 << 20, Files: 50})
 	root, err := guestfs.NewTree(guestfs.Mount{Path: "/data", FS: fw.dir}, guestfs.Mount{Path: "/work", FS: work},
 		guestfs.Mount{Path: "/dev/http", FS: guestfs.Exchange{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	const mostHeld = 1 << 20
 	held := uint64(0)
 	var out limited
@@ -181,9 +171,7 @@ func (fw *fuzzWorld) run(t *testing.T, input []byte) {
 
 func closeWorld(t *testing.T, w *wasi.World) {
 	t.Helper()
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, w.Close())
 }
 
 type limited int64
@@ -195,16 +183,10 @@ func listing(tb testing.TB, dir string) string {
 	tb.Helper()
 	var b strings.Builder
 	for _, name := range []string{".", "sub", "a", "sub/b"} {
-		info, err := os.Lstat(filepath.Join(dir, name))
-		if err != nil {
-			tb.Fatal(err)
-		}
+		info := musttest.Get(os.Lstat(filepath.Join(dir, name)))(tb)
 		b.WriteString(name + " " + info.Mode().String() + " " + info.ModTime().String() + "\n")
 		if info.Mode().IsRegular() {
-			data, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil {
-				tb.Fatal(err)
-			}
+			data := musttest.Get(os.ReadFile(filepath.Join(dir, name)))(tb)
 			b.Write(data)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/wasi"
 )
@@ -85,17 +86,11 @@ func newReach(tb testing.TB) *reach {
 	r := &reach{top: top, done: map[string]int{}, called: map[string]int{}}
 	data, beyond := filepath.Join(top, "data"), filepath.Join(top, "beyond")
 	for _, dir := range []string{filepath.Join(data, "sub", "deep"), filepath.Join(beyond, outsideName)} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			tb.Fatal(err)
-		}
+		musttest.Do(tb, os.MkdirAll(dir, 0o755))
 	}
 	write := func(path, content string, size int64) {
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			tb.Fatal(err)
-		}
-		if err := os.Truncate(path, size); err != nil {
-			tb.Fatal(err)
-		}
+		musttest.Do(tb, os.WriteFile(path, []byte(content), 0o644))
+		musttest.Do(tb, os.Truncate(path, size))
 	}
 	for _, name := range []string{"a", "sub/b", "sub/deep/c"} {
 		write(filepath.Join(data, name), "content", 7)
@@ -107,19 +102,12 @@ func newReach(tb testing.TB) *reach {
 		"up": "..", "out": beyond, "away": "../beyond", "twice": "sub/../../beyond/secret",
 		"in": "a", "deep": "sub/deep", "loop": "loop", "sub/up": "../..", "sub/a": "../../a", "none": "missing",
 	} {
-		if err := os.Symlink(target, filepath.Join(data, name)); err != nil {
-			tb.Fatal(err)
-		}
+		musttest.Do(tb, os.Symlink(target, filepath.Join(data, name)))
 	}
-	if err := os.Link(filepath.Join(beyond, "secret"), filepath.Join(data, "hard")); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, os.Link(filepath.Join(beyond, "secret"), filepath.Join(data, "hard")))
 	r.fs = openDir(tb, data)
 	r.before = r.stamps(tb)
-	mod, err := newRuntime(tb).Instantiate(context.Background(), forwarder(wasi.Functions(), memoryPages))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	mod := musttest.Get(newRuntime(tb).Instantiate(context.Background(), forwarder(wasi.Functions(), memoryPages)))(tb)
 	r.mod = mod
 	return r
 }
@@ -138,9 +126,7 @@ func (r *reach) stamps(tb testing.TB) string {
 		}
 		return err
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, err)
 	return b.String()
 }
 
@@ -286,12 +272,8 @@ func (r *reach) run(t *testing.T, input []byte) {
 	work := guestfs.NewMemory(guestfs.Limits{Bytes: scratch, Files: 50})
 	root, err := guestfs.NewTree(guestfs.Mount{Path: "/data", FS: r.fs}, guestfs.Mount{Path: "/work", FS: work},
 		guestfs.Mount{Path: "/dev/http", FS: guestfs.Exchange{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := work.WriteFile("a", []byte("content of work")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
+	musttest.Do(t, work.WriteFile("a", []byte("content of work")))
 	var out limited
 	held := uint64(0)
 	w := wasi.NewWorld(wasi.Config{

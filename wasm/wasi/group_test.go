@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/wasi"
 )
@@ -25,10 +26,7 @@ type family struct {
 // newFamily makes a process whose others do what does says, by the name of their program.
 func newFamily(t *testing.T, does map[string]func(ctx context.Context, g *guest) wasi.Exit) *family {
 	t.Helper()
-	root, err := guestfs.NewTree(guestfs.Mount{Path: "/dev/process", FS: guestfs.Exchange{Asks: guestfs.Processes}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := musttest.Get(guestfs.NewTree(guestfs.Mount{Path: "/dev/process", FS: guestfs.Exchange{Asks: guestfs.Processes}}))(t)
 	f := &family{}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group *wasi.Group

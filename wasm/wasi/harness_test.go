@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"go.uber.org/goleak"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/wasi"
 )
@@ -77,9 +78,7 @@ func newRuntimeConfig(ctx context.Context, tb testing.TB, cfg wazero.RuntimeConf
 	tb.Helper()
 	r := wazero.NewRuntimeWithConfig(ctx, cfg)
 	tb.Cleanup(func() { r.Close(ctx) })
-	if _, err := wasi.Instantiate(ctx, r); err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Get(wasi.Instantiate(ctx, r))(tb)
 	return r
 }
 
@@ -109,10 +108,7 @@ func newGuestRuntime(ctx context.Context, tb testing.TB, r wazero.Runtime, cfg w
 	tb.Helper()
 	w := wasi.NewWorld(cfg)
 	tb.Cleanup(func() { w.Close() })
-	mod, err := r.Instantiate(context.WithoutCancel(ctx), forwarder(wasi.Functions(), pages))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	mod := musttest.Get(r.Instantiate(context.WithoutCancel(ctx), forwarder(wasi.Functions(), pages)))(tb)
 	g := &guest{t: tb, ctx: wasi.WithWorld(ctx, w), mod: mod, w: w}
 	if pages >= 0 {
 		g.mem = mod.Memory()
@@ -250,22 +246,15 @@ func dataFolder(tb testing.TB) string {
 	dir := tb.TempDir()
 	for name, content := range map[string]string{"a.txt": "alpha", "sub/b.txt": "beta", "sub/deep/c.txt": "gamma"} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			tb.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			tb.Fatal(err)
-		}
+		musttest.Do(tb, os.MkdirAll(filepath.Dir(path), 0o755))
+		musttest.Do(tb, os.WriteFile(path, []byte(content), 0o644))
 	}
 	return dir
 }
 
 func openDir(tb testing.TB, path string) *guestfs.Dir {
 	tb.Helper()
-	dir, err := guestfs.OpenDir(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	dir := musttest.Get(guestfs.OpenDir(path))(tb)
 	tb.Cleanup(func() { dir.Close() })
 	return dir
 }
@@ -277,8 +266,6 @@ func worldRoot(tb testing.TB, data string) (*guestfs.Tree, *guestfs.Memory) {
 	tree, err := guestfs.NewTree(
 		guestfs.Mount{Path: "/data", FS: openDir(tb, data)},
 		guestfs.Mount{Path: "/work", FS: work})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	musttest.Do(tb, err)
 	return tree, work
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/wasi"
 )
 
@@ -16,9 +17,7 @@ import (
 func TestListingsAreFew(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 900 {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 240))), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 240))), nil, 0o600))
 	}
 	root, _ := worldRoot(t, dir)
 	g := newGuest(t, wasi.Config{Root: root})

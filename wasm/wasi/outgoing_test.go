@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/wasi"
 )
@@ -64,10 +65,7 @@ func TestOutgoingFunctions(t *testing.T) {
 
 // Off is what a world has that names no network: the guest is told, and goes on.
 func TestOutgoingIsOff(t *testing.T) {
-	root, err := guestfs.NewTree(guestfs.Mount{Path: "/dev/http", FS: guestfs.Exchange{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := musttest.Get(guestfs.NewTree(guestfs.Mount{Path: "/dev/http", FS: guestfs.Exchange{}}))(t)
 	g := newGuest(t, wasi.Config{Root: root})
 	ptr, n := g.put(atData, "x")
 	g.want(guestfs.EACCES, "http_request", ptr, n, atResult)
@@ -84,10 +82,7 @@ func TestOutgoingIsOff(t *testing.T) {
 }
 
 func TestOutgoingFile(t *testing.T) {
-	root, err := guestfs.NewTree(guestfs.Mount{Path: "/dev/http", FS: guestfs.Exchange{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := musttest.Get(guestfs.NewTree(guestfs.Mount{Path: "/dev/http", FS: guestfs.Exchange{}}))(t)
 	g := newGuest(t, wasi.Config{Root: root, Fetch: echo()})
 	a := g.mustOpen("dev/http", 0, rightRead|rightWrite)
 	b := g.mustOpen("dev/http", oCreate|oTrunc, rightRead|rightWrite)
@@ -137,10 +132,7 @@ func TestOutgoingFile(t *testing.T) {
 
 // A request is bounded, and so is what a World keeps of requests.
 func TestOutgoingIsBounded(t *testing.T) {
-	root, err := guestfs.NewTree(guestfs.Mount{Path: "/dev/http", FS: guestfs.Exchange{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := musttest.Get(guestfs.NewTree(guestfs.Mount{Path: "/dev/http", FS: guestfs.Exchange{}}))(t)
 	longest := 0
 	fetch := func(_ context.Context, request []byte) []byte {
 		longest = max(longest, len(request))
@@ -199,10 +191,7 @@ func TestOutgoingEndsWithTheContext(t *testing.T) {
 
 // What was asked for is no part of a saved state.
 func TestOutgoingIsNotRestored(t *testing.T) {
-	root, err := guestfs.NewTree(guestfs.Mount{Path: "/dev/http", FS: guestfs.Exchange{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := musttest.Get(guestfs.NewTree(guestfs.Mount{Path: "/dev/http", FS: guestfs.Exchange{}}))(t)
 	cfg := wasi.Config{Root: root, Fetch: echo()}
 	g := newGuest(t, cfg)
 	fd := g.mustOpen("dev/http", 0, rightRead|rightWrite)
@@ -211,17 +200,13 @@ func TestOutgoingIsNotRestored(t *testing.T) {
 	if errno := g.write(fd, "one call's"); errno != 0 {
 		t.Fatal(errno)
 	}
-	if err := g.w.Restore(saved, cfg); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, g.w.Restore(saved, cfg))
 	if got := g.read(fd, 100); got != "" {
 		t.Errorf("the next call reads %q", got)
 	}
 	ptr, n := g.put(atData, "x")
 	g.want(0, "http_request", ptr, n, atResult)
-	if err := g.w.Restore(saved, cfg); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, g.w.Restore(saved, cfg))
 	g.want(0, "http_read", atData, 100, atResult)
 	if g.u32(atResult) != 0 {
 		t.Error("the next call reads a response of the call before")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/wasi"
 )
 
@@ -430,9 +431,7 @@ func TestPluginIsRestored(t *testing.T) {
 	g.ask("error_set", g.block("bad"))
 	g.ask("var_set", g.block("n"), g.block("v"))
 	left := g.w.Plugin()
-	if err := g.w.Restore(saved, wasi.Config{Stdin: strings.NewReader("second")}); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, g.w.Restore(saved, wasi.Config{Stdin: strings.NewReader("second")}))
 	if r := g.w.Plugin(); r.Output != nil || r.Error != nil || g.ask("memory_bytes") != 0 {
 		t.Errorf("left of the run before: %+v", r)
 	}

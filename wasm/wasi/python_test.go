@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/wasi"
 )
 
@@ -19,9 +20,7 @@ func TestPython(t *testing.T) {
 		t.Skip("OPENSKILL_TEST_PYTHON is not set")
 	}
 	binary, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	script := `
 import sys, os, json, time, random, tempfile, pathlib, shutil, errno, datetime
 print("argv", sys.argv[1:], "env", os.environ.get("A"))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/wasi"
 )
@@ -38,9 +39,7 @@ func fingerprint(t *testing.T, dir string) string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
@@ -51,10 +50,7 @@ type readOnlyRow struct {
 
 func readOnlyRows(t *testing.T) (rows []readOnlyRow) {
 	t.Helper()
-	data, err := os.ReadFile("testdata/readonly.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := musttest.Get(os.ReadFile("testdata/readonly.md"))(t)
 	_, table, ok := strings.Cut(string(data), "|---|---|---|\n")
 	if !ok {
 		t.Fatal("no table")
@@ -154,27 +150,17 @@ func TestReadOnly(t *testing.T) {
 	var archive bytes.Buffer
 	z := zip.NewWriter(&archive)
 	for _, name := range []string{"a.txt", "sub/b.txt"} {
-		w, err := z.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := musttest.Get(z.Create(name))(t)
 		fmt.Fprint(w, "zipped")
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	zipped, err := zip.NewReader(bytes.NewReader(archive.Bytes()), int64(archive.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, z.Close())
+	zipped := musttest.Get(zip.NewReader(bytes.NewReader(archive.Bytes()), int64(archive.Len())))(t)
 	data := dataFolder(t)
 	root, err := guestfs.NewTree(
 		guestfs.Mount{Path: "/data", FS: openDir(t, data)},
 		guestfs.Mount{Path: "/zip", FS: guestfs.FromFS(zipped)},
 		guestfs.Mount{Path: "/etc/one.txt", FS: guestfs.Bytes([]byte("alpha"))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	before := fingerprint(t, data)
 	rows := readOnlyRows(t)
 	for mount, paths := range map[string]map[string]string{

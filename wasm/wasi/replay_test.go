@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/tape"
 	"openskill/wasm/wasi"
@@ -81,10 +82,7 @@ func drawn(g *guest, seed uint64, calls int) (memories [][]byte, err error) {
 func taped(t *testing.T, cfg wasi.Config) *guest {
 	t.Helper()
 	work := guestfs.NewMemory(guestfs.Limits{Now: func() time.Time { return time.Unix(1000, 0) }})
-	root, err := guestfs.NewTree(guestfs.Mount{Path: "/work", FS: work})
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := musttest.Get(guestfs.NewTree(guestfs.Mount{Path: "/work", FS: work}))(t)
 	cfg.Root, cfg.Stdin = root, bytes.NewReader([]byte("input"))
 	g := newGuest(t, cfg)
 	work.SetClock(g.w.Now)
@@ -96,18 +94,12 @@ func taped(t *testing.T, cfg wasi.Config) *guest {
 func TestReplaySeesTheSame(t *testing.T) {
 	for seed := range uint64(20) {
 		rec := tape.NewRecorder(1 << 20)
-		then, err := drawn(taped(t, wasi.Config{Record: rec, Fetch: echo()}), seed, 60)
-		if err != nil {
-			t.Fatal(err)
-		}
+		then := musttest.Get(drawn(taped(t, wasi.Config{Record: rec, Fetch: echo()}), seed, 60))(t)
 		b, ok := rec.Tape(tape.Start{Made: time.Unix(0, 0)})
 		if !ok {
 			t.Fatal("it did not fit")
 		}
-		p, err := tape.Open(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := musttest.Get(tape.Open(b))(t)
 		cfg := wasi.Config{Replay: p}
 		forbidden(t, &cfg)
 		g := taped(t, cfg)
@@ -137,10 +129,7 @@ func TestReplaySeesTheSame(t *testing.T) {
 // system in a state in which it can be put back.
 func TestReplayEndsInFiles(t *testing.T) {
 	b, _ := tape.NewRecorder(1000).Tape(tape.Start{Made: time.Unix(0, 0)})
-	p, err := tape.Open(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := musttest.Get(tape.Open(b))(t)
 	work := guestfs.NewMemory(guestfs.Limits{})
 	saved, _ := work.Save()
 	g := newGuest(t, wasi.Config{Replay: p, Root: work})
@@ -163,10 +152,7 @@ func TestSleepOfReplay(t *testing.T) {
 	rec.Mono(0)
 	rec.Mono(int64(time.Hour))
 	b, _ := rec.Tape(tape.Start{Made: time.Unix(0, 0)})
-	p, err := tape.Open(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := musttest.Get(tape.Open(b))(t)
 	g := newGuest(t, wasi.Config{Replay: p})
 	if got := g.poll(subscription{7, 0, 1, uint64(4 * 24 * time.Hour), 0}); len(got) != 1 || got[0].user != 7 {
 		t.Errorf("%+v", got)

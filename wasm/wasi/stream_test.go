@@ -12,6 +12,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/wasi"
 )
@@ -104,9 +105,7 @@ func TestStdinWithoutWaiting(t *testing.T) {
 	g.want(0, "fd_fdstat_set_flags", 0, 4)
 	ptr, n := g.iovs(atData, 5)
 	g.want(guestfs.EAGAIN, "fd_read", 0, ptr, n, atResult)
-	if _, err := w.Write([]byte("now")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(w.Write([]byte("now")))(t)
 	// The bytes are on their way: poll waits for them.
 	g.subscribe(subscription{kind: 1, fd: 0})
 	g.want(0, "poll_oneoff", atIovs, atData, 1, atResult)

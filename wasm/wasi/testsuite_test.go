@@ -14,6 +14,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 	"openskill/wasm/wasi"
 )
@@ -21,10 +22,7 @@ import (
 // expectedFailures reads testdata/testsuite.md: test name to reason.
 func expectedFailures(t *testing.T) map[string]string {
 	t.Helper()
-	data, err := os.ReadFile("testdata/testsuite.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := musttest.Get(os.ReadFile("testdata/testsuite.md"))(t)
 	out := map[string]string{}
 	for line := range strings.Lines(string(data)) {
 		if cells := strings.Split(line, "|"); len(cells) == 4 && !strings.HasPrefix(cells[1], "-") {
@@ -75,16 +73,11 @@ func runSuiteModule(t *testing.T, path string) (problem string) {
 		Stdout   *string           `json:"stdout"`
 	}
 	if data, err := os.ReadFile(strings.TrimSuffix(path, ".wasm") + ".json"); err == nil {
-		if err := json.Unmarshal(data, &config); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, json.Unmarshal(data, &config))
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	binary, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := musttest.Get(os.ReadFile(path))(t)
 	var out, errs bytes.Buffer
 	cfg := wasi.Config{Args: append([]string{"test.wasm"}, config.Args...), Stdout: &out, Stderr: &errs}
 	for k, v := range config.Env {
@@ -144,8 +137,6 @@ func scratchFrom(t *testing.T, dir string) *guestfs.Memory {
 		}
 		return m.WriteFile(path, data)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return m
 }

@@ -24,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"openskill/host/workers/egress"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -33,10 +34,7 @@ func rules(t *testing.T, texts ...string) []skill.HTTPRule {
 	t.Helper()
 	var out []skill.HTTPRule
 	for _, s := range texts {
-		r, err := skill.ParseHTTPRule(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := musttest.Get(skill.ParseHTTPRule(s))(t)
 		out = append(out, r)
 	}
 	return out
@@ -94,9 +92,7 @@ func TestDo(t *testing.T) {
 	got, err := c.Do(t.Context(), rules(t, "http://"+address(s)+" POST"), &egress.Request{
 		Method: "POST", URL: "http://" + address(s) + "/a%20b/c;d?x=%2e%2e&y=[1]", Header: map[string]string{"x-ask": "please"}, Body: []byte("body"),
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if want := "POST /a%20b/c;d?x=%2e%2e&y=[1] " + address(s) + " please identity body"; string(got.Body) != want || got.Status != 418 {
 		t.Errorf("status %d, body %q, want %q", got.Status, got.Body, want)
 	}
@@ -275,9 +271,7 @@ func TestNothingIsKept(t *testing.T) {
 	})
 	c, d, _ := world(s, egress.Options{})
 	for range 3 {
-		if _, err := c.Do(t.Context(), rules(t, "http://a.example"), &egress.Request{URL: "http://a.example"}, nil); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Get(c.Do(t.Context(), rules(t, "http://a.example"), &egress.Request{URL: "http://a.example"}, nil))(t)
 	}
 	if n := len(d.Dialed()); n != 3 || cookies.Load() != 0 {
 		t.Errorf("%d connections for 3 requests, %d cookies", n, cookies.Load())
@@ -389,13 +383,9 @@ func TestLog(t *testing.T) {
 // side's failures.
 func TestFailures(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	to := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, l.Close())
 	_, err = egress.New(nil).Do(t.Context(), rules(t, "http://"+to), &egress.Request{URL: "http://" + to}, nil)
 	wantCode(t, err, skill.ToolInvocationError, "unreachable")
 	c := egress.New(&egress.Options{Resolver: &Resolver{}})

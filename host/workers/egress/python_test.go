@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/workers/egress"
+	"openskill/internal/musttest"
 	"openskill/plugins/python"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
@@ -137,19 +138,13 @@ func newPythons(t *testing.T) *pythons {
 	if state == "" {
 		state = stateDir
 	}
-	state, err := filepath.Abs(state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	state = musttest.Get(filepath.Abs(state))(t)
 	p := &pythons{http: serve(t, site), https: httptest.NewTLSServer(http.HandlerFunc(site))}
 	t.Cleanup(p.https.Close)
 	if wheels, _ := filepath.Glob(filepath.Join(state, "python-packages", "*.whl")); len(wheels) > 0 {
 		p.packages = filepath.Join(state, "python-packages")
 	}
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")}))(t)
 	t.Cleanup(func() { _ = e.Close() })
 	roots := x509.NewCertPool()
 	roots.AddCert(p.https.Certificate())
@@ -177,12 +172,8 @@ func (p *pythons) call(t *testing.T, text string, wheels ...string) *skill.Call 
 	}
 	write := func(name string, b []byte) {
 		name = filepath.Join(c.Folder, "scripts", filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		musttest.Do(t, os.WriteFile(name, b, 0o600))
 	}
 	write("main.py", []byte(text))
 	for _, w := range wheels {
@@ -190,23 +181,14 @@ func (p *pythons) call(t *testing.T, text string, wheels ...string) *skill.Call 
 		if p.packages == "" || len(found) != 1 {
 			t.Skip("the packages of Python are not set up: run scripts/python-packages.sh .openskill/python-packages, which needs pip")
 		}
-		z, err := zip.OpenReader(found[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		z := musttest.Get(zip.OpenReader(found[0]))(t)
 		defer z.Close()
 		for _, f := range z.File {
 			if path.Ext(f.Name) == ".so" {
 				t.Fatalf("%s is native code: %s", found[0], f.Name)
 			}
-			r, err := f.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := io.ReadAll(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := musttest.Get(f.Open())(t)
+			b := musttest.Get(io.ReadAll(r))(t)
 			_ = r.Close()
 			write(f.Name, b)
 		}
@@ -216,11 +198,7 @@ func (p *pythons) call(t *testing.T, text string, wheels ...string) *skill.Call 
 
 func (p *pythons) run(t *testing.T, c *skill.Call) *skill.Reply {
 	t.Helper()
-	reply, err := runnertest.Do(t.Context(), p.runner, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply
+	return musttest.Get(runnertest.Do(t.Context(), p.runner, c))(t)
 }
 
 var aiohttp = []string{"aiohttp", "aiohappyeyeballs", "aiosignal", "attrs", "frozenlist", "idna", "multidict", "propcache", "typing_extensions", "yarl"}
@@ -238,10 +216,7 @@ func TestPythonLibraries(t *testing.T) {
 		"aiohttp":  aiohttp,
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join("testdata", "python", name+".py"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := musttest.Get(os.ReadFile(filepath.Join("testdata", "python", name+".py")))(t)
 			r := p.run(t, p.call(t, string(text), wheels...))
 			got := strings.NewReplacer(p.http.URL, "HTTP", p.https.URL, "HTTPS").Replace(string(r.Stdout))
 			if r.Code != "" || r.ExitCode != 0 {
@@ -249,14 +224,9 @@ func TestPythonLibraries(t *testing.T) {
 			}
 			golden := filepath.Join("testdata", "python", name+".txt")
 			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.WriteFile(golden, []byte(got), 0o600))
 			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := musttest.Get(os.ReadFile(golden))(t)
 			if d := cmp.Diff(string(want), got); d != "" {
 				t.Error(d)
 			}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"openskill/host/workers/egress"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -55,10 +56,7 @@ func echo(w http.ResponseWriter, r *http.Request, body string) {
 // asks sends a request as a guest does.
 func asks(t *testing.T, c *egress.Client, call *skill.Call, method, url string, header map[string]string, body string) string {
 	t.Helper()
-	head, err := json.Marshal(map[string]any{"method": method, "url": url, "headers": header})
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := musttest.Get(json.Marshal(map[string]any{"method": method, "url": url, "headers": header}))(t)
 	return string(c.For(call)(t.Context(), append(append(head, '\n'), body...)))
 }
 
@@ -237,10 +235,7 @@ func TestSecretsInOtherForms(t *testing.T) {
 func TestSecretsPrintAsTheirPlaceholders(t *testing.T) {
 	call := knows(t, "https://api.example.com")
 	text := fmt.Sprintf("%v %+v %#v %s", call.Grants, call.Grants, call.Grants, call.Grants.Secrets)
-	b, err := json.Marshal(call.Grants)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(json.Marshal(call.Grants))(t)
 	if text += string(b); strings.Contains(text, "s3cr3t") || !strings.Contains(text, stands) {
 		t.Error(text)
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"openskill/host/workers/egress"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -283,9 +284,7 @@ func TestN03Rebinding(t *testing.T) {
 	}}
 	c := egress.New(&egress.Options{Resolver: r, Dial: d.Dial})
 	allowed := rules(t, "http://a.example")
-	if _, err := c.Do(t.Context(), allowed, &egress.Request{URL: "http://a.example/"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(c.Do(t.Context(), allowed, &egress.Request{URL: "http://a.example/"}, nil))(t)
 	if got := d.Dialed(); len(got) != 1 || got[0] != netip.MustParseAddrPort(public+":80") || r.Asked("a.example") != 1 {
 		t.Errorf("connected to %v, asked %d times", got, r.Asked("a.example"))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/python/runtimes"
 )
 
@@ -22,10 +23,7 @@ func stateDir(t *testing.T) string {
 	if state == "" {
 		state = filepath.Join("..", "..", "..", ".openskill")
 	}
-	state, err := filepath.Abs(state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	state = musttest.Get(filepath.Abs(state))(t)
 	if name, err := runtimes.New(state).For(nil, nil); err != nil || name != runtimes.Slim {
 		t.Skip("the slim Python runtime is not installed; run make runtimes")
 	}
@@ -95,9 +93,7 @@ func TestCPython(t *testing.T) {
 			got := observed(m, a, b)
 			if update {
 				*m = *got
-				if err := os.WriteFile(expectedFile, []byte(e.String()), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				musttest.Do(t, os.WriteFile(expectedFile, []byte(e.String()), 0o600))
 				return
 			}
 			if d := cmp.Diff(compared(m), compared(got), cmp.AllowUnexported(module{}, counts{}, difference{})); d != "" {

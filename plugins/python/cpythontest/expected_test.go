@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 // unreviewed is the reason of what nobody has looked at.
@@ -129,10 +131,7 @@ const expectedFile = "testdata/expected.txt"
 
 func read(t *testing.T) *expected {
 	t.Helper()
-	b, err := os.ReadFile(expectedFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(os.ReadFile(expectedFile))(t)
 	e, err := parse(string(b))
 	if err != nil {
 		t.Fatalf("%s: %v", expectedFile, err)
@@ -205,10 +204,7 @@ func TestExpectedIsReadAsItIsWritten(t *testing.T) {
 			{name: "test_b", whole: "skipped: no such module", leave: map[string]string{}, tests: map[string]difference{}},
 		},
 	}
-	got, err := parse(e.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := musttest.Get(parse(e.String()))(t)
 	if d := cmp.Diff(e, got, cmp.AllowUnexported(expected{}, module{}, counts{}, difference{})); d != "" {
 		t.Error(d)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 // TestLinks has a script make, follow, move and remove symbolic links at random, here
@@ -20,24 +22,14 @@ func TestLinks(t *testing.T) {
 	state := stateDir(t)
 	none := t.TempDir()
 	ours, theirs := newHere(t, state, none), newThere(t, python, state, none)
-	text, err := os.ReadFile(filepath.Join("testdata", "links.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := musttest.Get(os.ReadFile(filepath.Join("testdata", "links.py")))(t)
 	for _, folder := range []string{ours.skill, filepath.Join(theirs.root, "skill")} {
-		if err := os.WriteFile(filepath.Join(folder, "links.py"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(filepath.Join(folder, "links.py"), text, 0o600))
 	}
 	for _, seed := range []string{"1\n", "2\n", "3\n"} {
 		there, stderr, said, err := theirs.script(t.Context(), "links.py", []byte(seed))
-		if err != nil {
-			t.Fatal(err)
-		}
-		reply, err := ours.script(t.Context(), "links.py", []byte(seed))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
+		reply := musttest.Get(ours.script(t.Context(), "links.py", []byte(seed)))(t)
 		if reply.Code != "" || reply.ExitCode != 0 || len(stderr) > 0 || strings.Count(string(there), "\n") < 4000 {
 			t.Fatalf("here %s %s, exit code %d\n%s\nthere %s\n%s", reply.Code, reply.Message, reply.ExitCode, reply.Stderr, said, stderr)
 		}

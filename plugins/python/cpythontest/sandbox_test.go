@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/python"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
@@ -99,10 +100,7 @@ type here struct {
 
 func newHere(t *testing.T, state, tests string) *here {
 	t.Helper()
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")}))(t)
 	r := python.New(e, &python.Options{StateDir: state})
 	t.Cleanup(func() {
 		if err := errors.Join(r.Close(), e.Close()); err != nil {
@@ -110,12 +108,8 @@ func newHere(t *testing.T, state, tests string) *here {
 		}
 	})
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "driver.py"), driver, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := runnertest.Ready(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(filepath.Join(folder, "driver.py"), driver, 0o600))
+	musttest.Do(t, runnertest.Ready(t.Context(), r))
 	return &here{runner: r, skill: folder, tests: tests}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/plugins/python/runtimes"
 )
 
@@ -27,20 +28,13 @@ type there struct {
 func newThere(t *testing.T, python, state, tests string) *there {
 	t.Helper()
 	r, err := runtimes.New(state).Open(runtimes.Slim)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	h := &there{python: python, runtime: r, root: t.TempDir(), scratch: t.TempDir()}
 	for _, m := range r.Mounts {
 		to := filepath.Join(h.root, filepath.FromSlash(m.Guest))
 		// The runner shows the archive as a folder.
-		library, err := zip.OpenReader(m.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(os.CopyFS(to, library), library.Close()); err != nil {
-			t.Fatal(err)
-		}
+		library := musttest.Get(zip.OpenReader(m.Path))(t)
+		musttest.Do(t, errors.Join(os.CopyFS(to, library), library.Close()))
 	}
 	err = errors.Join(
 		os.CopyFS(filepath.Join(h.root, "data"), os.DirFS(tests)),
@@ -48,9 +42,7 @@ func newThere(t *testing.T, python, state, tests string) *there {
 		os.Mkdir(filepath.Join(h.root, "work"), 0o700),
 		os.WriteFile(filepath.Join(h.root, "skill", "driver.py"), driver, 0o600),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	return h
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -18,16 +19,10 @@ func pretend(t *testing.T, s *Store, names ...string) {
 			continue
 		}
 		dir := s.folder(r)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, manifestFile), r.manifest(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.MkdirAll(dir, 0o700))
+		musttest.Do(t, os.WriteFile(filepath.Join(dir, manifestFile), r.manifest(), 0o600))
 		for _, o := range r.outputs {
-			if err := os.WriteFile(filepath.Join(dir, o.name), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(filepath.Join(dir, o.name), nil, 0o600))
 			if err := os.Truncate(filepath.Join(dir, o.name), o.size); err != nil { // a hole
 				t.Fatal(err)
 			}

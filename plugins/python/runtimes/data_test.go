@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/binary"
 )
 
@@ -36,9 +37,7 @@ func TestBlank(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &surgeon{m: &binary.Module{Datas: c.in}}
-			if err := s.blank(b); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, s.blank(b))
 			if diff := cmp.Diff(c.want, s.m.Datas); diff != "" {
 				t.Error(diff)
 			}
@@ -83,17 +82,13 @@ func TestBlankRefuses(t *testing.T) {
 // A module in which nothing throws any more asks for no exceptions.
 func TestTagsGo(t *testing.T) {
 	m, err := binary.Decode(sample(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	m.Customs = []binary.Custom{{Name: "name", Data: nameSection(sampleNames)}}
 	m.Tags = []uint32{1}
 	m.Types = append(m.Types, binary.FuncType{Results: []binary.ValType{binary.ExnRef}})
 	in := m.Encode()
 	out, err := derive(in, &sampleCut)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	if m, err = binary.Decode(out, nil); err != nil || len(m.Tags) != 0 {
 		t.Errorf("%d tags, %v", len(m.Tags), err)
 	}
@@ -107,9 +102,7 @@ func TestTagsGo(t *testing.T) {
 	}
 	// As long as something throws the tag stays.
 	m, err = binary.Decode(in, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	m.Customs = []binary.Custom{{Name: "name", Data: nameSection(sampleNames)}}
 	m.Codes[keptCtor-2].Body = []byte{byte(binary.OpI32Const), 0, byte(binary.OpThrow), 0, byte(binary.OpEnd)}
 	if out, err = derive(m.Encode(), &sampleCut); err != nil {

@@ -10,37 +10,28 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"openskill/internal/musttest"
 )
 
 func packed(t *testing.T, data []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "x.zip")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(file, data, 0o600))
 	return file
 }
 
 func TestFolder(t *testing.T) {
 	l := library{"a.py": []byte("x = 1"), "p/__init__.py": nil, "p/q/r.txt": bytes.Repeat([]byte("0123456789"), 1000), "b": []byte("b")}
-	data, err := l.store()
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := musttest.Get(l.store())(t)
 	if again, _ := l.store(); !bytes.Equal(data, again) {
 		t.Error("the same files give two archives")
 	}
-	d, err := openFolder(packed(t, data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := musttest.Get(openFolder(packed(t, data)))(t)
 	if err := fstest.TestFS(d, "a.py", "p/__init__.py", "p/q/r.txt", "b"); err != nil {
 		t.Error(err)
 	}
-	f, err := d.Open("p/q/r.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := musttest.Get(d.Open("p/q/r.txt"))(t)
 	part := make([]byte, 4)
 	if n, err := f.(io.ReaderAt).ReadAt(part, 9998); n != 2 || err != io.EOF || string(part[:2]) != "89" {
 		t.Errorf("%q, %d, %v", part, n, err)
@@ -61,17 +52,12 @@ func TestFolderRefuses(t *testing.T) {
 		var out bytes.Buffer
 		w := zip.NewWriter(&out)
 		for _, name := range names {
-			m, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: method})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := musttest.Get(w.CreateHeader(&zip.FileHeader{Name: name, Method: method}))(t)
 			if !strings.HasSuffix(name, "/") {
 				_, _ = m.Write([]byte("some text"))
 			}
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, w.Close())
 		return out.Bytes()
 	}
 	for name, data := range map[string][]byte{

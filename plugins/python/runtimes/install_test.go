@@ -23,6 +23,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -41,13 +42,9 @@ func zipped(t testing.TB, members map[string][]byte) []byte {
 		if err == nil {
 			_, err = m.Write(data)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, w.Close())
 	return out.Bytes()
 }
 
@@ -61,13 +58,9 @@ func tarred(t testing.TB, members map[string][]byte) []byte {
 		if err == nil {
 			_, err = w.Write(data)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, err)
 	}
-	if err := errors.Join(w.Close(), g.Close()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(w.Close(), g.Close()))
 	return out.Bytes()
 }
 
@@ -97,9 +90,7 @@ func makeSmall(t testing.TB, dir, name string, m manager, size int) *small {
 		data = tarred(t, members)
 	}
 	s := &small{archive: filepath.Join(dir, name+"-"+string(m)+".archive")}
-	if err := os.WriteFile(s.archive, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.WriteFile(s.archive, data, 0o600))
 	s.recipe = smallRecipe(name, m, size, sum(data), int64(len(data)))
 	return s
 }
@@ -160,10 +151,7 @@ func wantCode(t *testing.T, err error, code skill.Code, words ...string) {
 // leftovers are names in the folder of the runtimes that are neither runtimes nor locks.
 func leftovers(t *testing.T, s *Store) (names []string) {
 	t.Helper()
-	entries, err := os.ReadDir(s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := musttest.Get(os.ReadDir(s.dir))(t)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".work-") {
 			names = append(names, e.Name())
@@ -200,19 +188,14 @@ func TestInstall(t *testing.T) {
 				t.Errorf("%+v, %v", st, err)
 			}
 			// An installation that was killed after its rename left this.
-			if err := os.Mkdir(filepath.Join(s.dir, ".work-one-killed"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.Mkdir(filepath.Join(s.dir, ".work-one-killed"), 0o700))
 			if report, err := s.Install(t.Context(), "one", nil); err != nil || report.Changed {
 				t.Errorf("again: %+v, %v", report, err)
 			}
 			if l := leftovers(t, s); l != nil {
 				t.Errorf("left over: %v", l)
 			}
-			r, err := s.Open("one")
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := musttest.Get(s.Open("one"))(t)
 			got, err := os.ReadFile(r.Module.Path)
 			if err != nil || "sha256:"+sum(got) != r.Module.Digest || !filepath.IsAbs(r.Module.Path) || r.Args0 != "python" {
 				t.Errorf("%+v, %v", r, err)
@@ -264,18 +247,13 @@ func TestOtherArchives(t *testing.T) {
 	one := makeSmall(t, dir, "one", pip, 1000)
 	other := filepath.Join(dir, "other")
 	s := newStore(t.TempDir(), []*recipe{one.recipe}, noFetch)
-	good, err := os.ReadFile(one.archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := musttest.Get(os.ReadFile(one.archive))(t)
 	for name, data := range map[string][]byte{
 		"empty": {}, "text": []byte("no archive"), "longer": append(slices.Clone(good), 0),
 		"one bit": append([]byte{good[0] ^ 1}, good[1:]...), "shorter": good[:len(good)-1],
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := os.WriteFile(other, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, os.WriteFile(other, data, 0o600))
 			_, err := s.Install(t.Context(), "one", &InstallOptions{From: other})
 			wantCode(t, err, skill.InvalidArgument, "pinned", one.recipe.source.sha256, "nothing was installed")
 			if s.List()[0].State != Absent || leftovers(t, s) != nil {
@@ -290,9 +268,7 @@ func TestOtherArchives(t *testing.T) {
 	t.Run("no zip behind the right hash", func(t *testing.T) {
 		r := *one.recipe
 		r.source.sha256, r.source.size = sum([]byte("text")), 4
-		if err := os.WriteFile(other, []byte("text"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, os.WriteFile(other, []byte("text"), 0o600))
 		_, err := newStore(t.TempDir(), []*recipe{&r}, noFetch).Install(t.Context(), "one", &InstallOptions{From: other})
 		wantCode(t, err, skill.InvalidArgument)
 	})
@@ -354,16 +330,10 @@ func TestDamage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStore(t.TempDir(), []*recipe{one.recipe}, noFetch)
 			opts := &InstallOptions{From: one.archive}
-			if _, err := s.Install(t.Context(), "one", opts); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Open("one"); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(s.Install(t.Context(), "one", opts))(t)
+			musttest.Get(s.Open("one"))(t)
 			dir = s.folder(one.recipe)
-			if err := c.harm(); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, c.harm())
 			if got := s.List()[0]; got.State != c.listed {
 				t.Errorf("listed as %+v, want %s", got, c.listed)
 			}
@@ -475,9 +445,7 @@ func TestKilled(t *testing.T) {
 	}
 	state := t.TempDir()
 	began := time.Now()
-	if err := install(state).Run(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, install(state).Run())
 	whole := time.Since(began)
 	s := newStore(state, []*recipe{one.recipe}, noFetch)
 	kills := 100
@@ -488,26 +456,19 @@ func TestKilled(t *testing.T) {
 	swept := 0
 	for i := range kills {
 		if i%4 != 0 { // or else it is killed while it looks at a whole one, or replaces a damaged one
-			if _, err := s.Remove(t.Context(), "one"); err != nil {
-				t.Fatal(err)
-			}
+			musttest.Get(s.Remove(t.Context(), "one"))(t)
 		} else if i%8 == 0 {
 			_ = os.WriteFile(filepath.Join(s.folder(one.recipe), manifestFile), nil, 0o600)
 		}
 		cmd := install(state)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, cmd.Start())
 		timer := time.AfterFunc(time.Duration(rand.Int64N(int64(whole)*3/2)), func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait() // killed or not
 		timer.Stop()
 		if len(leftovers(t, s)) > 0 {
 			swept++
 		}
-		st, err := s.Verify(t.Context(), "one")
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := musttest.Get(s.Verify(t.Context(), "one"))(t)
 		seen[st.State]++
 		listed := s.List()[0].State
 		_, opened := s.Open("one")
@@ -522,9 +483,7 @@ func TestKilled(t *testing.T) {
 	if seen[Installed] == kills || seen[Absent] == 0 {
 		t.Error("no installation was killed in time")
 	}
-	if _, err := s.Install(t.Context(), "one", &InstallOptions{From: one.archive}); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Get(s.Install(t.Context(), "one", &InstallOptions{From: one.archive}))(t)
 	st, err := s.Verify(t.Context(), "one")
 	if diff := cmp.Diff(Installed, st.State); diff != "" || err != nil || len(leftovers(t, s)) > 0 {
 		t.Errorf("at the end: %s, %v, %v", diff, err, leftovers(t, s))

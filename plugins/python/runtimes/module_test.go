@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/binary"
 	"openskill/wasm/wasmtest"
@@ -102,29 +103,17 @@ var sampleCut = deriving{
 // exitOf runs a module's entry and gives what it returned, or how it ended.
 func exitOf(t *testing.T, module []byte, entry string) (uint32, wasm.Ended) {
 	t.Helper()
-	e, err := wasm.Open(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(nil))(t)
 	defer e.Close()
-	m, err := e.Compile(t.Context(), module, &wasm.CompileOptions{Trusted: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := m.Run(t.Context(), &wasm.Run{Entry: entry})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(e.Compile(t.Context(), module, &wasm.CompileOptions{Trusted: true}))(t)
+	out := musttest.Get(m.Run(t.Context(), &wasm.Run{Entry: entry}))(t)
 	return out.ExitCode, out.Ended
 }
 
 func TestDerive(t *testing.T) {
 	in := sample(t)
 	before := bytes.Clone(in)
-	out, err := derive(in, &sampleCut)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := musttest.Get(derive(in, &sampleCut))(t)
 	if !bytes.Equal(in, before) {
 		t.Error("the input was changed")
 	}
@@ -132,10 +121,7 @@ func TestDerive(t *testing.T) {
 	if err != nil || !bytes.Equal(out, again) {
 		t.Errorf("twice the same gives two modules, or %v", err)
 	}
-	m, err := binary.Decode(out, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(binary.Decode(out, nil))(t)
 	var imports []string
 	for _, i := range m.Imports {
 		imports = append(imports, i.Module+"."+i.Name)
@@ -158,14 +144,8 @@ func TestDerive(t *testing.T) {
 
 // Nothing is cut, and what is there goes on as before.
 func TestDeriveWhole(t *testing.T) {
-	out, err := derive(sample(t), &deriving{exports: []string{"_initialize", "run"}, answers: sampleCut.answers})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := binary.Decode(out, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := musttest.Get(derive(sample(t), &deriving{exports: []string{"_initialize", "run"}, answers: sampleCut.answers}))(t)
+	m := musttest.Get(binary.Decode(out, nil))(t)
 	if got, _ := exitOf(t, out, ""); got != 77 || len(m.Exports) != 2 {
 		t.Errorf("run gives %d, want 77; %d exports", got, len(m.Exports))
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"openskill/internal/musttest"
 )
 
 // TestPins builds the runtimes from their real archives, in the folder that
@@ -30,10 +32,7 @@ func TestPins(t *testing.T) {
 			if r.source.manager == npm {
 				pattern = "*.tgz"
 			}
-			archive, err := theOnly(dir, pattern)
-			if err != nil {
-				t.Fatal(err)
-			}
+			archive := musttest.Get(theOnly(dir, pattern))(t)
 			if sum, err := hashFile(archive, r.source.size); err != nil || sum != r.source.sha256 {
 				t.Fatalf("the archive: %s, %v", sum, err)
 			}
@@ -41,9 +40,7 @@ func TestPins(t *testing.T) {
 				t.Errorf("the archive has %d bytes, pinned are %d", info.Size(), r.source.size)
 			}
 			member, closing, err := archiveReader(r.source.manager, archive)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			defer closing()
 			left := len(r.outputs)
 			err = r.build(&builder{
@@ -73,10 +70,7 @@ func TestPins(t *testing.T) {
 // checkPackages holds the table of packages against what says so in the library.
 func checkPackages(t *testing.T, r *recipe, library []byte) {
 	t.Helper()
-	z, err := zip.NewReader(bytes.NewReader(library), int64(len(library)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := musttest.Get(zip.NewReader(bytes.NewReader(library), int64(len(library))))(t)
 	want := map[string]string{}
 	modules := map[string]bool{}
 	for i := range Packages() {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/wasm"
 	"openskill/wasm/guestfs"
 )
@@ -36,31 +37,17 @@ type interpreter struct {
 
 func open(t *testing.T, r *Runtime) *interpreter {
 	t.Helper()
-	e, err := wasm.Open(&wasm.Options{CacheDir: filepath.Join("..", "..", "..", ".openskill", "cache", "wasm")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join("..", "..", "..", ".openskill", "cache", "wasm")}))(t)
 	t.Cleanup(func() { e.Close() })
-	b, err := os.ReadFile(r.Module.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := musttest.Get(os.ReadFile(r.Module.Path))(t)
 	if got := wasm.Digest(b); got != r.Module.Digest {
 		t.Fatalf("digest %s, want %s", got, r.Module.Digest)
 	}
-	m, err := e.Compile(t.Context(), b, &wasm.CompileOptions{Trusted: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := musttest.Get(e.Compile(t.Context(), b, &wasm.CompileOptions{Trusted: true}))(t)
 	mounts, closing, err := r.Mount()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	t.Cleanup(func() { closing() })
-	tree, err := guestfs.NewTree(append(mounts, guestfs.Mount{Path: "/tmp", FS: guestfs.NewMemory(guestfs.Limits{})})...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := musttest.Get(guestfs.NewTree(append(mounts, guestfs.Mount{Path: "/tmp", FS: guestfs.NewMemory(guestfs.Limits{})})...))(t)
 	return &interpreter{r, m, tree}
 }
 
@@ -72,9 +59,7 @@ func (p *interpreter) run(t *testing.T, program string) string {
 		Args: []string{p.Args0, "-c", program}, Env: p.Env, Stdout: &out, Stderr: &out, Files: p.files,
 		Limits: wasm.Limits{Fuel: 1e13, Timeout: 5 * time.Minute, Memory: 1 << 30, Output: 1 << 20},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, err)
 	t.Logf("%v, fuel %d, %v", o.Ended, o.Fuel, o.Total)
 	return strings.TrimSpace(out.String())
 }
@@ -130,9 +115,7 @@ func TestModulesOfTheLibrary(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := open(t, installed(t, name))
 			library, packages, err := New("").Modules(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.Do(t, err)
 			got := p.run(t, `
 import sys, io, warnings
 warnings.simplefilter("ignore")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 	"openskill/wasm/wasmtest"
@@ -34,10 +35,7 @@ func (*slow) Close() error { return nil }
 // What a call waits for before it runs is not in its time where modules are compiled, and
 // the caller who leaves ends that, too.
 func TestWaitingIsNotInTheTimeOfACall(t *testing.T) {
-	e, err := wasm.Open(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(nil))(t)
 	defer e.Close()
 	c := NewCalls(CallsOf{Engine: e, Op: "test"})
 	defer c.Close()
@@ -61,10 +59,7 @@ func TestWaitingIsNotInTheTimeOfACall(t *testing.T) {
 
 // A module is what its plan was made of, or is not run.
 func TestAnotherModuleThanThePlansIsNotRun(t *testing.T) {
-	e, err := wasm.Open(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := musttest.Get(wasm.Open(nil))(t)
 	defer e.Close()
 	c := NewCalls(CallsOf{Engine: e, Op: "test"})
 	defer c.Close()

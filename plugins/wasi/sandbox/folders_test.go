@@ -9,26 +9,19 @@ import (
 	"sync"
 	"testing"
 
+	"openskill/internal/musttest"
 	"openskill/wasm/guestfs"
 )
 
 func folder(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(path, "f"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.Mkdir(path, 0o700))
+	musttest.Do(t, os.WriteFile(filepath.Join(path, "f"), []byte(text), 0o600))
 }
 
 func acquire(t *testing.T, f *Folders, path string) *Folder {
 	t.Helper()
-	d, err := f.Acquire(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return musttest.Get(f.Acquire(path, false))(t)
 }
 
 // text is what the guest would read in the file f.
@@ -69,9 +62,7 @@ func TestFolderThatWasReplaced(t *testing.T) {
 	before, idle := acquire(t, &f, path), acquire(t, &f, path)
 	idle.Release()
 	folder(t, filepath.Join(dir, "new"), "two")
-	if err := errors.Join(os.Rename(path, filepath.Join(dir, "old")), os.Rename(filepath.Join(dir, "new"), path)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, errors.Join(os.Rename(path, filepath.Join(dir, "old")), os.Rename(filepath.Join(dir, "new"), path)))
 	after := acquire(t, &f, path)
 	defer after.Release()
 	if got := text(t, after); got != "two" {
@@ -92,9 +83,7 @@ func TestFolderThatIsGone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	folder(t, path, "one")
 	acquire(t, &f, path).Release()
-	if err := os.RemoveAll(path); err != nil {
-		t.Fatal(err)
-	}
+	musttest.Do(t, os.RemoveAll(path))
 	if _, err := f.Acquire(path, false); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v; want that it does not exist", err)
 	}
@@ -114,10 +103,7 @@ func TestHardLinksAreAnotherFolder(t *testing.T) {
 	if _, errno := strict.Open("f", 0); errno != guestfs.EACCES {
 		t.Errorf("strict: %v; want EACCES", errno)
 	}
-	loose, err := f.Acquire(path, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	loose := musttest.Get(f.Acquire(path, true))(t)
 	defer loose.Release()
 	if got := text(t, loose); got != "one" {
 		t.Errorf("with links: %q", got)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 	"openskill/wasm"
 	"openskill/wasm/check"
@@ -115,9 +116,7 @@ func TestEntry(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(t.TempDir(), "outside")
 	for _, name := range []string{filepath.Join(dir, "main.wasm"), filepath.Join(dir, "sub", "tool.wasm"), out} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("12345"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.Do(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("12345"), 0o600)))
 	}
 	for link, to := range map[string]string{"in": "sub/tool.wasm", "out": out, "loop": "loop", "gone": "none"} {
 		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
