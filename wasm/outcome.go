@@ -62,7 +62,7 @@ type Limits struct {
 	Memory  uint64        // bytes of linear memory, of a plug-in's blocks and of files in scratch space together, rounded down to pages of 64 KiB, at most 2 GiB; 256 MiB
 	Timeout time.Duration // wall time from Run's call; 15 s
 	Output  int64         // bytes of standard output, and again of standard error; 1 MiB
-	Stack   uint64        // bytes of the host's stack for nested calls; 8 MiB
+	Stack   uint64        // bytes of the host's stack for nested calls; 10 MiB, to which a stack above 5 MiB doubles
 	Files   int           // descriptors open at once; 128
 }
 
@@ -71,7 +71,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.Memory, 256<<20)
 	def(&l.Timeout, 15*time.Second)
 	def(&l.Output, 1<<20)
-	def(&l.Stack, 8<<20)
+	def(&l.Stack, 10<<20)
 	def(&l.Files, 128)
 	l.Memory = min(l.Memory&^(pageSize-1), mostMemory)
 	return l

@@ -80,7 +80,7 @@ func TestMemoryOfOneRun(t *testing.T) {
 }
 
 // TestEightRecursions has eight guests recurse at once. Their stacks are the
-// host's, 8 MiB each by Limits.Stack, and grow by doubling.
+// host's, 10 MiB each by Limits.Stack, and grow by doubling.
 func TestEightRecursions(t *testing.T) {
 	e := open(t, nil)
 	before := measure()
