@@ -7,12 +7,15 @@ import (
 	"openskill/sdk/skill"
 )
 
-// What clients read of a turn and in lists.
 type (
-	Usage    = skill.TurnUsage
+	// Usage is what models took in a turn.
+	Usage = skill.TurnUsage
+	// ToolCall is one call of a tool.
 	ToolCall = skill.ToolCall
-	Awaited  = skill.Awaited
-	Summary  = skill.ConversationSummary
+	// Awaited is an approval that a turn waits for.
+	Awaited = skill.Awaited
+	// Summary is a conversation in a list.
+	Summary = skill.ConversationSummary
 )
 
 // ChatRequest is one message of a caller.

@@ -14,11 +14,14 @@ import (
 	"openskill/sdk/sse"
 )
 
-// What is told of a turn and in lists.
 type (
-	Usage               = skill.TurnUsage
-	ToolCall            = skill.ToolCall
-	Awaited             = skill.Awaited
+	// Usage is what models took in a turn.
+	Usage = skill.TurnUsage
+	// ToolCall is one call of a tool.
+	ToolCall = skill.ToolCall
+	// Awaited is an approval that a turn waits for.
+	Awaited = skill.Awaited
+	// ConversationSummary is a conversation in a list.
 	ConversationSummary = skill.ConversationSummary
 )
 
