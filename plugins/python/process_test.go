@@ -69,7 +69,7 @@ me = os.getpid()
 two = [subprocess.Popen([sys.executable, "-c", "import os, logging; print(os.getpid(), logging.makeLogRecord({}).process or os.getpid())"], stdout=-1, text=True) for _ in range(2)]
 print(all([int(p.communicate()[0].split()[0]) == p.pid for p in two]), me, len({me, two[0].pid, two[1].pid}), {logging.LogRecord("", 1, "", 1, "", (), None).process, multiprocessing.current_process().pid} == {me})
 p = subprocess.Popen([sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"])
-print(p.wait() != 0)`, "True 1 3 True\nTrue"},
+print("ended", p.wait() != 0)`, "True 1 3 True\nended True"},
 		{"a script", `print(run("./run", "x"))`, `("run ['./run', 'x']\n", {'pid': 2, 'exit': 7})`},
 		{"environment and folder", `print(run("python3", "-c", "import os; print(dict(os.environ), os.getcwd())", env=["A=b=c"], dir="/tmp"))`, `("{'A': 'b=c'} /tmp\n", {'pid': 2, 'exit': 0})`},
 		{"files", `
