@@ -412,7 +412,7 @@ materials, CycloneDX 1.6 in JSON.`,
 	return cmd
 }
 
-// printLock prints the packages of a lock.
+// printLock prints the packages of a lock, which another host may have sent.
 func (a *cli) printLock(of string, l *packages.Lock, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(l)
@@ -427,7 +427,7 @@ func (a *cli) printLock(of string, l *packages.Lock, asJSON bool) error {
 		if digest == "" {
 			digest = "of the runtime"
 		}
-		t.row(string(p.Ecosystem)+":"+p.Name, p.Version, digest, strings.Join(p.Notes, ", "))
+		t.row(string(p.Ecosystem)+":"+skill.CleanText(p.Name, 300), skill.CleanText(p.Version, 100), digest, skill.CleanText(strings.Join(p.Notes, ", "), 300))
 	}
 	return a.print("%s\n", t)
 }

@@ -21,7 +21,7 @@ func TestPackagesOfAnotherHost(t *testing.T) {
 		"DELETE /skills/up/versions/1.0.0/packages?tenant=acme": `{"id": "up", "version": "1.0.0", "state": "disabled", "added": [], "removed": ["python:words 2.0"]}`,
 		"GET /skills/up/versions/1.0.0/sbom":                    `{"bomFormat": "CycloneDX"}`,
 		"GET /skills/none/versions/1.0.0":                       `{"id": "none", "version": "1.0.0", "report": {}}`,
-		"GET /skills/up/versions/1.0.0":                         `{"id": "up", "version": "1.0.0", "report": {"packages": {"lock": 1, "asked": [], "packages": [{"ecosystem": "python", "name": "pyyaml", "version": "6.0.3"}], "set": "", "files": 0, "bytes": 0}}}`,
+		"GET /skills/up/versions/1.0.0":                         `{"id": "up", "version": "1.0.0", "report": {"packages": {"lock": 1, "asked": [], "packages": [{"ecosystem": "python", "name": "py\u001b[2Jyaml", "version": "6.0.3\u001b[31m", "notes": ["\u001b]0;x\u0007"]}], "set": "", "files": 0, "bytes": 0}}}`,
 		"GET /skills/odd/versions/1.0.0":                        `{"id": "odd", "version": "1.0.0", "report": {"packages": {"lock": 99}}}`,
 	}
 	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,7 @@ func TestPackagesOfAnotherHost(t *testing.T) {
 		{0, at("add", "up@1.0.0", "python:words>=2"), "- python:words 1.0\n+ python:words 2.0[31m\nup 1.0.0 is enabled\n"},
 		{0, at("lock", "up@1.0.0"), "+ python:words 2.0"},
 		{0, at("remove", "up@1.0.0", "--tenant", "acme"), "- python:words 2.0\nup 1.0.0 is disabled\n"},
-		{0, at("list", "up@1.0.0"), "python:pyyaml"},
+		{0, at("list", "up@1.0.0"), "python:py[2Jyaml  6.0.3[31m"},
 		{0, at("list", "up@1.0.0", "--sbom"), `"CycloneDX"`},
 		{0, at("list", "none@1.0.0"), "none@1.0.0 has no packages"},
 		{1, at("add", "up@2.0.0"), "no such version"},

@@ -10,8 +10,8 @@ import (
 	"openskill/sdk/skill"
 )
 
-// An upload gets the packages that it needs where an operator asks for them; nobody else may ask, and
-// then nothing is received.
+// An upload gets the packages that it needs if an operator asks for them. Others are refused before
+// anything is received.
 func TestUploadWithPackages(t *testing.T) {
 	body, ct := form(t, part{name: "archive", content: "a skill"})
 	for scopes, want := range map[string]int{skill.ScopeUpload: 403, skill.ScopeUpload + " " + skill.ScopeAdmin: 201} {

@@ -48,15 +48,15 @@ func TestPackagesOnTwoHosts(t *testing.T) {
 	}
 	soon(t, "removed on the other", "502 GUEST_EXIT", func() answer { return two.call(t, "greet") })
 
-	// None that it needs is no failure; one that cannot be had leaves the upload as it is.
+	// An upload that needs no packages is accepted; one whose package is missing is stored without.
 	plain := map[string][]byte{"archive": zipped(t, map[string]string{
 		"skill.yaml": manifestOf("plain", "1.0.0", "type: wasm\nruntime: python\nentry: main.py\n"), "main.py": "import json\nprint(json.dumps({}))\n",
 	})}
 	if got := added(two.upload(t, "?packages=true", plain)); len(got.Added) != 0 || got.Error != nil {
-		t.Errorf("of one that needs none: %+v", got)
+		t.Errorf("without packages: %+v", got)
 	}
 	if got := added(two.upload(t, "?packages=true", greeter(t, "2.0.0", "missing==1\n"))); got.Error == nil || !strings.Contains(fmt.Sprint(got.Error), "missing") {
-		t.Errorf("of one that cannot be had: %+v", got)
+		t.Errorf("with a missing package: %+v", got)
 	}
 	two.adds(t, "2.0.0", `{"packages": ["python:words==1.0"]}`, "python:words 1.0")
 }

@@ -9,9 +9,9 @@ import (
 	"openskill/internal/musttest"
 )
 
-// FreePort returns an address of loopback with a port that nobody uses, for tests that must know it
-// before they start a host. It is no port that systems give out by themselves, which another
-// process may get before the host listens.
+// FreePort returns a loopback address with an unused port, for tests that must know the address
+// before they start a host. The port is outside the range from which systems assign ports to other
+// processes.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {
