@@ -110,7 +110,7 @@ func (u *uploads) SetPackages(ctx context.Context, d catalogue.Decision, w *api.
 		_ = os.Remove(archive.Name()) // a start removes what stays
 	}
 	if w != nil && w.Optional && errors.Is(err, errNoPackages) {
-		out.ID, out.Version, out.Digest, out.State = d.ID, d.Version, d.Digest, skill.StateDisabled
+		out.ID, out.Version, out.Digest = d.ID, d.Version, d.Digest
 		return out, nil
 	}
 	if err != nil {
