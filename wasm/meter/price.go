@@ -72,24 +72,26 @@ func (p *prices) callee(c uint32) int64 {
 }
 
 type pricer struct {
-	p    *prices
-	cost []int64
-	low  []int64
-	caps []int64
+	p      *prices
+	cost   []int64
+	low    []int64
+	caps   []int64
+	floors []int64
 }
 
 // potentials places the charges of one function and gives the potential of its
 // entry. From the last block to the first, a block's potential is its cost plus
 // the largest potential behind it; where the arms of a branch differ by more
-// than slack, the dearer one pays the rest itself. The arm that leaves a loop
-// has little slack or none, since each iteration pays for the way out. With open, only
-// the blocks before the first loop are looked at, and nothing is placed.
+// than slack, the dearer one pays all that the cheapest does not cost. So in a chain of
+// branches to the same error, a charge stands where slack is used up, and not at each branch.
+// The arm that leaves a loop has little slack or none, since each iteration pays for the way
+// out. With open, only the blocks before the first loop are looked at, and nothing is placed.
 func (s *pricer) potentials(f *fn, open bool) int64 {
 	const big = int64(1) << 60
 	N := f.nodes
-	s.cost, s.low, s.caps = s.cost[:0], s.low[:0], s.caps[:0]
+	s.cost, s.low, s.caps, s.floors = s.cost[:0], s.low[:0], s.caps[:0], s.floors[:0]
 	for range N {
-		s.cost, s.low, s.caps = append(s.cost, 0), append(s.low, 0), append(s.caps, big)
+		s.cost, s.low, s.caps, s.floors = append(s.cost, 0), append(s.low, 0), append(s.caps, big), append(s.floors, big)
 	}
 	cheapest := func(n *node) int64 {
 		m := big
@@ -123,7 +125,7 @@ func (s *pricer) potentials(f *fn, open bool) int64 {
 				if n.nsuc >= wide {
 					more = min(more, slackWide)
 				}
-				s.caps[v] = min(s.caps[v], m+more)
+				s.caps[v], s.floors[v] = min(s.caps[v], m+more), min(s.floors[v], m)
 			}
 		}
 	}
@@ -155,7 +157,10 @@ func (s *pricer) potentials(f *fn, open bool) int64 {
 		case i == 0:
 			n.p, n.chg = w, 0
 		default:
-			n.p = min(w, s.caps[i])
+			n.p = w
+			if w > s.caps[i] {
+				n.p = min(s.caps[i], s.floors[i])
+			}
 			n.chg = w - n.p
 		}
 	}
