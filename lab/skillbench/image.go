@@ -50,7 +50,7 @@ func (b *Bench) Image(ctx context.Context, n *Native, wanted func(suite, name st
 	}
 	add("a Python skill, echo", b.python, b.script("stdlib.py", echo), started("stdlib.py", echo), 40,
 		measure.Median(500*time.Microsecond), measure.P99(2*time.Millisecond), measure.Faster(50))
-	add("a Python skill that uses its imports", b.python, b.script("stdlib.py", text), started("stdlib.py", text), 40, measure.Faster(50))
+	add("a Python skill that uses its imports", b.python, b.script("stdlib.py", text), started("stdlib.py", text), 40, measure.Faster(60))
 	unit := filepath.Join(b.o.Skills, "unit-converter")
 	args := []string{"--value", "26.2", "--factor", "1.60934"}
 	program := &skill.Call{
@@ -60,13 +60,13 @@ func (b *Bench) Image(ctx context.Context, n *Native, wanted func(suite, name st
 		return n.Started(filepath.Join(unit, "scripts", "convert.py"), nil, a.with, args...)
 	}, 40, measure.Median(3*time.Millisecond))
 	add("numpy and pandas, echo", b.python, b.script("frame.py", `{"op":"echo"}`, numbers...), nil, 20, measure.Median(1500*time.Microsecond))
-	add("numpy and pandas, groupby", b.python, b.script("frame.py", `{"op":"groupby"}`, numbers...), nil, 5, measure.Median(10*time.Millisecond))
-	add("numpy and pandas, groupby, rehearsed", b.python, b.script("rehearsed.py", `{"op":"groupby"}`, numbers...), nil, 5, measure.Median(10*time.Millisecond))
+	add("numpy and pandas, groupby", b.python, b.script("frame.py", `{"op":"groupby"}`, numbers...), nil, 5, measure.Median(8*time.Millisecond))
+	add("numpy and pandas, groupby, rehearsed", b.python, b.script("rehearsed.py", `{"op":"groupby"}`, numbers...), nil, 5, measure.Median(8*time.Millisecond))
 	add("a Go command, log_transform", b.wasi, &skill.Call{
 		SkillID: "log_transform", Folder: filepath.Join(b.o.Skills, "log_transform"), Entry: "log_transform.wasm", Trust: skill.Builtin,
 		Stdin: stdin(`{"input_path":"./data/logs/app.log","format":"text"}`), Limits: limits,
 		Grants: skill.Grants{Data: b.o.Data, Scratch: true},
 	}, nil, 40, measure.Median(500*time.Microsecond))
-	add("a JavaScript skill", b.js, b.script("quick.js", text), nil, 40, measure.Median(300*time.Microsecond))
+	add("a JavaScript skill", b.js, b.script("quick.js", text), nil, 40, measure.Median(200*time.Microsecond))
 	return cases, missing
 }
