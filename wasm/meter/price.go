@@ -76,7 +76,7 @@ type pricer struct {
 	cost   []int64
 	low    []int64
 	caps   []int64
-	floors []int64
+	floors []int64 // what is prepaid of a block that costs more than its cap
 }
 
 // potentials places the charges of one function and gives the potential of its
