@@ -166,14 +166,16 @@ func (s *Store) start() error {
 	if err := s.Refresh(ctx); err != nil {
 		return fmt.Errorf("cannot read the upload records: %w", err)
 	}
+	s.files.Lock()
+	defer s.files.Unlock()
 	named := map[string]bool{s.staging(): true}
+	s.mu.RLock() // files are being fetched already
 	for k, r := range s.skills {
 		for _, v := range r.kept() {
 			named[s.folder(k, v)] = true
 		}
 	}
-	s.files.Lock()
-	defer s.files.Unlock()
+	s.mu.RUnlock()
 	for _, folder := range found {
 		if !named[folder] && filepath.Dir(folder) != s.staging() {
 			s.drop(folder)
