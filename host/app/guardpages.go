@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +31,9 @@ func guest(command string) ([]string, error) {
 var guardPages = sync.OnceValue(func() error {
 	if !hasWorkers {
 		return errors.New("there are no worker processes here")
+	}
+	if slices.Contains(os.Args[1:], guardCommand) {
+		return errors.New("this program does not call Child, and would start itself without end")
 	}
 	command, err := self(guardCommand)
 	if err != nil {
