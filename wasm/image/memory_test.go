@@ -26,7 +26,7 @@ func content(pages int) []byte {
 // TestReset writes at random to a space and expects the content back, by copying
 // and by dropping, for few pages and many, and a neighbour untouched.
 func TestReset(t *testing.T) {
-	const pages = 4096
+	const pages = 3*fewPages/2 + 8
 	want := content(pages)
 	m := musttest.Get(New(want))(t)
 	defer m.Close()
@@ -38,7 +38,26 @@ func TestReset(t *testing.T) {
 	defer Release(b)
 	b[5] = 77
 	rng := rand.New(rand.NewPCG(1, 2))
-	for _, writes := range []int{0, 1, 10, 100, fewPages - 1, fewPages + 1, 3000, 20000} {
+	for _, few := range []bool{true, false} { // at the bound, in more regions than are asked for at once
+		n := fewPages
+		if !few {
+			n++
+		}
+		for i := range n {
+			a[(i+i/2)*pageSize+9] ^= 3
+		}
+		own, ok := m.Reset(a)
+		if !ok || pagemap() >= 0 && few != (own == fewPages*pageSize) || !few && own != 0 {
+			t.Errorf("%d pages were written: %d bytes are the space's own, %v", n, own, ok)
+		}
+		if !bytes.Equal(a[:len(want)], want) {
+			t.Fatalf("after %d pages were written the content did not come back", n)
+		}
+		if !m.Drop(a, m.Size()) { // comparing maps all pages
+			t.Fatal("cannot be dropped")
+		}
+	}
+	for _, writes := range []int{0, 1, 10, 100, 500, 600, 3000, 20000, 40000} {
 		for range 3 {
 			for range writes {
 				a[rng.IntN(len(want))] ^= byte(1 + rng.IntN(255))
@@ -75,18 +94,22 @@ func TestWrittenPages(t *testing.T) {
 	b := m.Reserve(100 * pageSize)
 	defer Release(b)
 	var regions [128]pageRegion
-	n, ok := written(b, regions[:])
-	if n != 0 || !ok {
-		t.Errorf("fresh: %d regions, %v", n, ok)
+	n, _, err := written(b, regions[:])
+	if n != 0 || err != nil {
+		t.Errorf("fresh: %d regions, %v", n, err)
 	}
 	sum := byte(0)
 	for i := range 100 {
 		sum += b[i*pageSize]
 	}
 	b[7*pageSize], b[8*pageSize+4095], b[50*pageSize+1], b[90*pageSize] = sum, 1, 1, 1
-	n, ok = written(b, regions[:])
-	if n != 3 || !ok {
-		t.Fatalf("%d regions, %v; want 3", n, ok)
+	n, end, err := written(b, regions[:2])
+	if n != 2 || end < 51*pageSize || end > 90*pageSize || err != nil {
+		t.Fatalf("with room for 2: %d regions as far as %d, %v", n, end, err)
+	}
+	n, end, err = written(b, regions[:])
+	if n != 3 || end != 100*pageSize || err != nil {
+		t.Fatalf("%d regions as far as %d, %v; want 3, all", n, end, err)
 	}
 	if got := (regions[0].end - regions[0].start) / pageSize; got != 2 {
 		t.Errorf("%d pages in the first region, want 2", got)
