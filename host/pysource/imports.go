@@ -14,14 +14,15 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Imports gives the top-level modules that a program imports when it runs, sorted, each
-// once: those within functions and conditions too, and none that is for type checkers alone.
+// Imports gives the modules that a program imports when it runs, sorted, each once: those
+// within functions and conditions too, and none that is for type checkers alone. Of what is
+// taken from a module, which may be a module in it, it gives module.name.
 // A program that cannot be read is an error of code INVALID_ARGUMENT. of says on whose behalf
 // it is read, and whether to wait for the runtime.
 func (a *Analyzer) Imports(ctx context.Context, of *skill.Spec, source []byte) ([]string, error) {
 	path := ""
 	if a.o.Cache != "" {
-		name := digest.Of(slices.Concat([]byte(Digest()+"\n"+of.Tenant+"\n"), source))
+		name := digest.Of(slices.Concat([]byte("modules\n"+Digest()+"\n"+of.Tenant+"\n"), source))
 		path = filepath.Join(a.o.Cache, strings.TrimPrefix(name, digest.Prefix)+".json")
 		if b, err := os.ReadFile(path); err == nil {
 			var names []string
@@ -39,8 +40,16 @@ func (a *Analyzer) Imports(ctx context.Context, of *skill.Spec, source []byte) (
 	}
 	names := []string{}
 	for _, i := range m.Imports {
-		if name, _, _ := strings.Cut(i.Module, "."); i.Level == 0 && !i.TypeChecking && identifier(name) {
-			names = append(names, name)
+		if i.Level > 0 || i.TypeChecking || !identifier(i.Module) {
+			continue
+		}
+		if len(i.Names) == 0 || i.Names[0].Name == "*" {
+			names = append(names, i.Module)
+		}
+		for _, n := range i.Names {
+			if name := i.Module + "." + n.Name; identifier(name) {
+				names = append(names, name)
+			}
 		}
 	}
 	slices.Sort(names)
@@ -78,6 +87,6 @@ func (a *Analyzer) evict() {
 // identifier reports whether a name can be that of a module: what the parser says may be forged.
 func identifier(name string) bool {
 	return name != "" && len(name) <= 200 && !strings.ContainsFunc(name, func(r rune) bool {
-		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		return r != '.' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 }

@@ -23,16 +23,16 @@ func TestImports(t *testing.T) {
 		want   []string
 	}{
 		{"", nil},
-		{"import os, sys as s, numpy.linalg as la", []string{"numpy", "os", "sys"}},
-		{"from pandas import DataFrame\nfrom  scipy.stats  import norm", []string{"pandas", "scipy"}},
-		{"def f():\n\timport yaml # late\n\tfrom PIL import Image", []string{"PIL", "yaml"}},
+		{"import os, sys as s, numpy.linalg as la", []string{"numpy.linalg", "os", "sys"}},
+		{"from pandas import DataFrame\nfrom  scipy.stats  import norm", []string{"pandas.DataFrame", "scipy.stats.norm"}},
+		{"def f():\n\timport yaml # late\n\tfrom PIL import Image", []string{"PIL.Image", "yaml"}},
 		{"try: import numpy as np\nexcept ImportError: np = None", []string{"numpy"}},
-		{"import a; import b;from c import d", []string{"a", "b", "c"}},
+		{"import a; import b;from c import *", []string{"a", "b", "c"}},
 		{"from . import x\nfrom .y import z\nfrom ..w import v", nil},
 		{"# import numpy\nx = '''\nimport pandas\n'''\nprint('from a import b')", nil},
-		{"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas", []string{"typing"}},
+		{"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas", []string{"typing.TYPE_CHECKING"}},
 		{"import numpy\r\nimport numpy\r\n", []string{"numpy"}},
-		{"from numpy import (\n    array,\n    zeros)", []string{"numpy"}},
+		{"from numpy import (\n    array,\n    zeros)", []string{"numpy.array", "numpy.zeros"}},
 	} {
 		got, err := a.Imports(t.Context(), &skill.Spec{Tenant: "test"}, []byte(c.script))
 		if err != nil {

@@ -119,10 +119,12 @@ def _boot(main, program, written, files, first):
         for name in imports:
             top = name.partition(".")[0]
             here = os.path.join(folder, top)  # of its own, which may do anything
-            if top in odd or os.path.exists(here) or os.path.exists(here + ".py"):
+            if top in odd or "__main__" in name or os.path.exists(here) or os.path.exists(here + ".py"):
                 continue
-            try:
-                __import__(name)
+            parent, _, last = name.rpartition(".")
+            try:  # what is taken from a module may be one
+                if not parent or __import__(parent) and not hasattr(sys.modules[parent], last):
+                    __import__(name)
             except BaseException:
                 pass  # it is told where the program imports it
         streams = sys.stdout, sys.stderr

@@ -1,6 +1,7 @@
 package python
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,31 @@ print(json.dumps([sys.argv[0], a.value, a.rest, os.getcwd(), open("notes.txt").r
 		}
 		if r := run(t, c); r.ExitCode != 0 || !strings.Contains(string(r.Stdout), `null, [], "/skills/my-skill"`) {
 			t.Errorf("%s%s", r.Stdout, r.Stderr)
+		}
+	})
+
+	t.Run("what it imports is imported once, before its runs", func(t *testing.T) {
+		ahead := New(e, &Options{StateDir: state, Programs: &sandbox.Programs{}, Imports: func(context.Context, *skill.Spec, []byte) ([]string, error) {
+			return []string{
+				"urllib.request.urlopen", "concurrent.futures", "xml.etree.ElementTree", "email.mime.text.MIMEText", "sys.nothing",
+				"nowhere.at.all", "json.__main__", "helper.sys", "test.support", "this", "..", "\x00.a",
+			}, nil
+		}})
+		defer ahead.Close()
+		c := program(t, `
+from urllib.request import urlopen
+import concurrent.futures, sys
+from xml.etree import ElementTree as ET
+from email.mime.text import MIMEText
+print(ET.fromstring("<a>1</a>").text, sorted({"helper", "this", "test", "json.__main__"} & set(sys.modules)))
+`)
+		for range 2 {
+			c.Plan = skill.Plan{}
+			got := musttest.Get(runnertest.Do(t.Context(), ahead, c))(t)
+			is(t, got, "1 []\n", "", 0)
+			if got.Usage.Fuel > 10e6 { // importing takes 700 million
+				t.Errorf("a run used %d units of fuel", got.Usage.Fuel)
+			}
 		}
 	})
 

@@ -23,7 +23,7 @@ type Options struct {
 	StateDir string
 	// Outgoing makes the requests of scripts; nil: there is no network.
 	Outgoing skill.Outgoing
-	// Imports finds the top-level modules that the script of a skill imports; nil:
+	// Imports finds the modules that the script of a skill imports; nil:
 	// runtimes are chosen by what skills require alone.
 	Imports func(ctx context.Context, s *skill.Spec, script []byte) ([]string, error)
 	// Programs are those that scripts can start, which this is one of; nil: none.

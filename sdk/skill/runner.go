@@ -54,7 +54,7 @@ type Spec struct {
 // nothing to be compiled.
 type Plan struct {
 	Runtime string   // of a language, by its name; "" where skills bring their own module
-	Imports []string // top-level modules that a script in Python imports, as far as that was asked
+	Imports []string // modules that a script in Python imports, as far as that was asked
 	Module  Module
 	// Programs are those that a script can start.
 	Programs []Program

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"openskill/sdk/skill"
 )
 
 // For chooses the runtime for a skill: of those that are installed the smallest that
 // has what requires names (packages as the package index calls them, without
-// versions) and what imports names (top-level modules).
+// versions) and what imports names (modules).
 //
 // What is required and not there is an error: a *skill.Error of code
 // INVALID_MANIFEST if no runtime has it, else TOOL_INVOCATION_ERROR that says what
@@ -31,7 +32,8 @@ func (s *Store) For(requires, imports []string) (string, error) {
 	}
 	var imported []*Package
 	for _, m := range imports {
-		if p := packageImported(m); p != nil {
+		top, _, _ := strings.Cut(m, ".")
+		if p := packageImported(top); p != nil {
 			imported = append(imported, p)
 		}
 	}
