@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"openskill/host/pysource"
 	"openskill/host/workers/egress"
 	"openskill/internal/musttest"
 	"openskill/plugins/all"
@@ -51,10 +52,13 @@ func newSandbox(t *testing.T) *sandbox {
 	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(state(t), "cache", "wasm"), ImageBytes: 4 << 30}))(t)
 	t.Cleanup(func() { _ = e.Close() }) // the cases say what failed
 	s := &sandbox{runners: map[skill.Kind]skill.Runner{}, dir: t.TempDir(), clients: map[string]*egress.Client{}, packages: map[string]*installed{}}
-	for _, r := range all.Sandboxed(all.Options{Engine: e, StateDir: state(t), Outgoing: s}) {
+	var read *pysource.Analyzer // by the runner itself, as a host has it
+	imports := func(ctx context.Context, s *skill.Spec, script []byte) ([]string, error) { return read.Imports(ctx, s, script) }
+	for _, r := range all.Sandboxed(all.Options{Engine: e, StateDir: state(t), Outgoing: s, Imports: imports}) {
 		t.Cleanup(func() { _ = r.Close() })
 		s.runners[r.Kind()] = r
 	}
+	read = pysource.New(pysource.Options{Runner: s.runners[skill.WasmPython], Dir: t.TempDir()})
 	for _, kind := range []skill.Kind{skill.WasmPython, skill.WasmJavaScript, skill.WasmShell} {
 		if err := runnertest.Ready(t.Context(), s.runners[kind]); err != nil {
 			t.Skip(err) // not installed: the message says what to run
