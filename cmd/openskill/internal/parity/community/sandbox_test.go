@@ -53,7 +53,9 @@ func newSandbox(t *testing.T) *sandbox {
 	t.Cleanup(func() { _ = e.Close() }) // the cases say what failed
 	s := &sandbox{runners: map[skill.Kind]skill.Runner{}, dir: t.TempDir(), clients: map[string]*egress.Client{}, packages: map[string]*installed{}}
 	var read *pysource.Analyzer // by the runner itself, as a host has it
-	imports := func(ctx context.Context, s *skill.Spec, script []byte) ([]string, error) { return read.Imports(ctx, s, script) }
+	imports := func(ctx context.Context, s *skill.Spec, script []byte) ([]string, error) {
+		return read.Imports(ctx, s, script)
+	}
 	for _, r := range all.Sandboxed(all.Options{Engine: e, StateDir: state(t), Outgoing: s, Imports: imports}) {
 		t.Cleanup(func() { _ = r.Close() })
 		s.runners[r.Kind()] = r
