@@ -172,6 +172,10 @@ const sync = {
     const s = look(file);
     if (typeof s === 'number') throw fail(s, 'open', file);
     if (s.isDirectory()) throw fail(31, 'read');
+    if (/^utf-?8$/i.test(encoding) && s.isFile()) {
+      const text = std.loadFile(at(file)); // U+FFFD may stand for other bytes than in Node
+      if (text !== null && text.split('\ufffd', 2).length < 2) return text;
+    }
     const fd = check(os.open(at(file), os.O_RDONLY), 'open', file);
     try {
       return encoded(readAll(fd), encoding);

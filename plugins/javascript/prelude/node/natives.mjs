@@ -32,6 +32,27 @@ export const latin1 = (u8, start = 0, end = u8.length) => {
   return read(text.buffer, 0, at + n, 0);
 };
 
+// characters gives the bytes of a text whose characters are all one byte, as bjson writes it.
+const characters = (text) => {
+  const u8 = new Uint8Array(write(text, 0));
+  let at = head.length;
+  if (u8[at] & 1) return undefined; // two bytes each
+  while (u8[at++] & 0x80);
+  return u8.subarray(at);
+};
+
+// ascii tells by words of four bytes whether all are below 0x80: a pattern takes thirty times as long.
+const ascii = (u8, at = 0, end = u8.length) => {
+  let all = 0;
+  for (; at < end && (u8.byteOffset + at) % 4 !== 0; at++) all |= u8[at];
+  const words = at < end ? new Uint32Array(u8.buffer, u8.byteOffset + at, (end - at) >> 2) : [], n = words.length & ~7;
+  let i = 0;
+  for (; i < n; i += 8) all |= words[i] | words[i + 1] | words[i + 2] | words[i + 3] | words[i + 4] | words[i + 5] | words[i + 6] | words[i + 7];
+  for (; i < words.length; i++) all |= words[i];
+  for (at += 4 * words.length; at < end; at++) all |= u8[at];
+  return (all & 0x80808080) === 0;
+};
+
 // slowly decodes UTF-8 with errors in it: each maximal part of a sequence is one U+FFFD.
 const slowly = (u8, i, end) => {
   let text = '';
@@ -54,7 +75,7 @@ const slowly = (u8, i, end) => {
 
 export const utf8_decode = (u8, start = 0, end = u8.length) => {
   const text = latin1(u8, start, end);
-  if (/^[\x00-\x7f]*$/.test(text)) return text;
+  if (ascii(u8, start, end)) return text;
   try {
     return decodeURIComponent(escape(text));
   } catch {
@@ -62,18 +83,18 @@ export const utf8_decode = (u8, start = 0, end = u8.length) => {
   }
 };
 
-const bytesOf = (text) => (/^[\x00-\x7f]*$/.test(text) ? text : unescape(encodeURIComponent(text.toWellFormed())));
+const bytesOf = (text) => unescape(encodeURIComponent(text.toWellFormed()));
 
 export const encode = (text) => {
-  const bytes = bytesOf(text), u8 = new Uint8Array(bytes.length);
-  for (let i = 0; i < bytes.length; i++) u8[i] = bytes.charCodeAt(i);
-  return u8;
+  const plain = characters(text);
+  if (plain !== undefined && ascii(plain)) return plain.slice();
+  return characters(bytesOf(text)).slice();
 };
 
 export const encode_into = (text, target) => {
   let read = 0, written = 0;
   for (const c of text) {
-    const b = bytesOf(c);
+    const b = c < '\x80' ? c : bytesOf(c);
     if (written + b.length > target.length) break;
     for (let i = 0; i < b.length; i++) target[written++] = b.charCodeAt(i);
     read += c.length;
@@ -81,7 +102,7 @@ export const encode_into = (text, target) => {
   return { read, written };
 };
 
-export const utf8_byte_length = (text) => bytesOf(text).length;
+export const utf8_byte_length = (text) => encode(text).length;
 
 const labels = {
   'utf-8': ['utf-8', 'utf8', 'unicode-1-1-utf-8'], 'utf-16le': ['utf-16le', 'utf-16', 'ucs-2', 'unicode'],
