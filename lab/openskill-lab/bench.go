@@ -83,11 +83,15 @@ measured against native Python: suite peers. make bench-peers sets them up.`,
 			return hostFailed(err)
 		}
 		s.DatabaseURL = "sqlite:" + filepath.Join(dir, "bench.db")
-		rows, err := a.benchRows(cmd.Context(), s, &o)
-		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
-			return hostFailed(err)
+		rows, failure := a.benchRows(cmd.Context(), s, &o)
+		failure = errors.Join(failure, os.RemoveAll(dir))
+		if failure != nil {
+			failure = hostFailed(failure) // what the other suites measured is kept
 		}
 		if len(rows) == 0 {
+			if failure != nil {
+				return failure
+			}
 			return failed(skill.NotFound, "nothing was measured; cases are chosen by %s", quote(o.filter))
 		}
 		if markdown != "" {
@@ -96,14 +100,14 @@ measured against native Python: suite peers. make bench-peers sets them up.`,
 			}
 		}
 		if !asJSON {
-			return a.print("%s\n", benchTable(rows))
+			return errors.Join(a.print("%s\n", benchTable(rows)), failure)
 		}
 		for _, r := range rows {
 			if err := a.printJSON(r); err != nil {
 				return err
 			}
 		}
-		return nil
+		return failure
 	}
 	return cmd
 }
@@ -124,34 +128,29 @@ func (o *benchOptions) wanted(suite, name string) bool {
 }
 
 // benchRows measures what the options choose: all suites, one after the other.
-func (a *cli) benchRows(ctx context.Context, s *config.Settings, o *benchOptions) ([]measure.Row, error) {
+// It gives those of the suites that did not fail.
+func (a *cli) benchRows(ctx context.Context, s *config.Settings, o *benchOptions) (rows []measure.Row, err error) {
 	switch {
 	case o.inside:
 		return a.benchMemory(ctx, s, o)
 	case o.peers != "":
 		return a.benchPeers(ctx, s, o)
 	}
-	rows, err := a.bench(ctx, s, o.wanted)
-	if err != nil {
-		return nil, err
+	var failures error
+	for _, suites := range []func() ([]measure.Row, error){
+		func() ([]measure.Row, error) { return a.bench(ctx, s, o.wanted) },
+		func() ([]measure.Row, error) { return a.benchAudit(ctx, o) },
+		func() ([]measure.Row, error) { return a.benchAgent(ctx, s, o) },
+		func() ([]measure.Row, error) { return a.benchAuthor(ctx, s, o) },
+		func() ([]measure.Row, error) { return a.benchSkills(ctx, s, o) },
+	} {
+		if ctx.Err() != nil {
+			break
+		}
+		r, err := suites()
+		rows, failures = append(rows, r...), errors.Join(failures, err)
 	}
-	records, err := a.benchAudit(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	rows = append(rows, records...)
-	agent, err := a.benchAgent(ctx, s, o)
-	if err != nil {
-		return nil, err
-	}
-	rows = append(rows, agent...)
-	author, err := a.benchAuthor(ctx, s, o)
-	if err != nil {
-		return nil, err
-	}
-	rows = append(rows, author...)
-	skills, err := a.benchSkills(ctx, s, o)
-	return append(rows, skills...), err
+	return rows, errors.Join(failures, ctx.Err())
 }
 
 // bench runs the suites of the engine and of the way of a call.

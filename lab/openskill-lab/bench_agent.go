@@ -232,6 +232,7 @@ func (a *cli) serveAgent(ctx context.Context, s *config.Settings) (*servedAgent,
 	out := &servedAgent{model: "http://" + ln.Addr().String()}
 	own, err := config.Load(config.Sources{Flags: map[string]string{
 		"state": s.StateDir, "skills": s.SkillsDir, "openai-api-base": out.model + "/v1", "openai-model": "scripted", "agent-limits": "concurrent:2000",
+		"daily": "model_requests:1000000000,model_tokens:1000000000000",
 	}})
 	if err == nil {
 		own.DatabaseURL = s.DatabaseURL
