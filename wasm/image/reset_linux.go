@@ -30,7 +30,7 @@ func (m *Memory) Reset(space []byte) (own uint64, ok bool) {
 	base := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(space)))) //nolint:gosec // compared with addresses
 	for at := uint64(0); at < m.size; {
 		n, end, err := written(space[at:m.size], regions[:])
-		if err != nil || end == 0 {
+		if err != nil {
 			return 0, m.Drop(space, m.size)
 		}
 		for _, r := range regions[:n] {
@@ -163,6 +163,9 @@ func scan(fd int, b []byte, regions []pageRegion) (int, uint64, error) {
 	n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), pagemapScan, uintptr(unsafe.Pointer(&arg))) //nolint:gosec // as said
 	if errno != 0 {
 		return 0, 0, errno
+	}
+	if arg.walkEnd <= arg.start || arg.walkEnd > arg.end {
+		return 0, 0, unix.EINVAL
 	}
 	return int(n), arg.walkEnd - arg.start, nil
 }
