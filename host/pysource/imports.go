@@ -14,6 +14,10 @@ import (
 	"openskill/sdk/skill"
 )
 
+// mostNames is how many names Imports gives with their modules, which may be long. Of modules
+// beyond it the names are left out.
+const mostNames = 1000
+
 // Imports gives the modules that a program imports when it runs, sorted, each once: those
 // within functions and conditions too, and none that is for type checkers alone. Of what is
 // taken from a module, which may be a module in it, it gives module.name.
@@ -43,8 +47,9 @@ func (a *Analyzer) Imports(ctx context.Context, of *skill.Spec, source []byte) (
 		if i.Level > 0 || i.TypeChecking || !identifier(i.Module) {
 			continue
 		}
-		if len(i.Names) == 0 || i.Names[0].Name == "*" {
+		if len(i.Names) == 0 || i.Names[0].Name == "*" || len(names)+len(i.Names) > mostNames {
 			names = append(names, i.Module)
+			continue
 		}
 		for _, n := range i.Names {
 			if name := i.Module + "." + n.Name; identifier(name) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,6 +45,10 @@ func TestImports(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%q: %s", c.script, diff)
 		}
+	}
+	long := "from " + strings.Repeat("m", 190) + " import " + strings.Repeat("a, ", 1000) + "b\nimport numpy"
+	if got, err := a.Imports(t.Context(), &skill.Spec{Tenant: "test"}, []byte(long)); err != nil || len(got) != 2 || got[1] != "numpy" {
+		t.Errorf("of many names: %d, %v; want their module and numpy", len(got), err)
 	}
 	for _, script := range []string{"import \xff\xfe\x00", "print 'x'\nimport os"} {
 		if got, err := a.Imports(t.Context(), &skill.Spec{Tenant: "test"}, []byte(script)); skill.CodeOf(err) != skill.InvalidArgument {
