@@ -69,7 +69,7 @@ func newRuntime() runtime {
 	return runtime{module: module, digest: wasm.Digest(module)}
 }
 
-// derive gives QuickJS a stack of its own, with an end, timers without a delay, and a quick end.
+// derive limits the stack of QuickJS, lets timers wait for 0 ms, and leaves out freeing at the end.
 func derive(upstream []byte) ([]byte, error) {
 	if got := wasm.Digest(upstream); got != upstreamDigest {
 		return nil, fmt.Errorf("the module is %s, not %s", got, upstreamDigest)

@@ -41,7 +41,7 @@ const characters = (text) => {
   return u8.subarray(at);
 };
 
-// ascii tells by words of four bytes whether all are below 0x80: a pattern takes thirty times as long.
+// ascii tells by words of four bytes whether all are below 0x80, which takes longer by a pattern.
 const ascii = (u8, at = 0, end = u8.length) => {
   let all = 0;
   for (; at < end && (u8.byteOffset + at) % 4 !== 0; at++) all |= u8[at];
