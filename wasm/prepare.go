@@ -22,7 +22,7 @@ import (
 
 // generation names what checking and metering make of a module. It goes up with
 // every change of theirs, so that no cache holds the work of an older one.
-const generation = "24"
+const generation = "25"
 
 // Generation names what this program makes of modules: what was compiled by a
 // program of another one is of no use to it.

@@ -57,6 +57,9 @@ func stack(m *binary.Module, size uint32) (bool, error) {
 		if err != nil {
 			return false, err
 		}
+		for len(ins) > 0 && ins[0].Op == binary.OpBlock { // around a function that may throw, since package lower
+			ins = ins[1:]
+		}
 		switch {
 		case len(ins) < 3 || ins[0].Op != binary.OpGlobalGet || ins[0].A != 0: // the interpreter's loop, which counts its calls itself
 		case ins[1].Op == binary.OpI32Const && ins[2].Op == binary.OpI32Sub && enlarge(&m.Codes[i], ins):

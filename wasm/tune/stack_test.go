@@ -21,10 +21,11 @@ func told() *binary.Module {
 		join([]byte{0x23, 0}, c(32), []byte{0x6b, 0x22, 1, 0x24, 0}, look, []byte{0x1a, 0x20, 1}, c(32), []byte{0x6a, 0x24, 0, 0x0b}),
 		join([]byte{0x23, 0, 0x21, 1}, c(1), c(1<<14), []byte{0x71, 0x1a}, look, []byte{0x1a, 0x20, 1, 0x24, 0, 0x0b}),
 		join([]byte{0x23, 0, 0x1a}, look, []byte{0x1a, 0x0b}),
+		join([]byte{0x02, 0x40, 0x23, 0, 0x1a}, look, []byte{0x1a, 0x0b, 0x0b}), // as package lower leaves one that may throw
 	}
 	m := &binary.Module{
 		Types:    []binary.FuncType{{Params: []binary.ValType{binary.I32, binary.I32}}, {}, {Params: []binary.ValType{binary.I32}}},
-		Funcs:    []uint32{0, 1, 2, 2, 2},
+		Funcs:    []uint32{0, 1, 2, 2, 2, 2},
 		Memories: []binary.Extent{{Min: 1}},
 	}
 	m.Globals = append(m.Globals, binary.Global{GlobalType: binary.GlobalType{Type: binary.I32, Mutable: true}, Init: append(c(top), 0x0b)})
@@ -50,8 +51,8 @@ func TestStackIsTold(t *testing.T) {
 	if !bytes.Equal(before, m.Encode()) {
 		t.Error("the module was changed")
 	}
-	if len(tuned.Module.Codes) != len(m.Codes)+1 {
-		t.Errorf("%d functions: one is wrapped", len(tuned.Module.Codes))
+	if len(tuned.Module.Codes) != len(m.Codes)+2 {
+		t.Errorf("%d functions: two are wrapped", len(tuned.Module.Codes))
 	}
 	if _, err := binary.Decode(tuned.Module.Encode(), nil); err != nil {
 		t.Error(err)
@@ -74,6 +75,7 @@ func TestStackIsTold(t *testing.T) {
 	has(2, 32+frame, 2)
 	has(3, frame, 1)
 	has(4, frame, 2)
+	has(5, frame, 2)
 }
 
 // TestStackOfOthers: a module that says nothing of a stack, or says it twice, is left alone.
