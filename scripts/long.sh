@@ -47,7 +47,7 @@ part() { # PART
 	cpython) OPENSKILL_TEST_CPYTHON=1 tests cpython ./plugins/python/cpythontest ;;
 	scripts) OPENSKILL_TEST_SCRIPTS=1 OPENSKILL_TEST_FALLBACK=1 tests scripts ./plugins/python -run 'Tricks|Ends|Chance|Limits' ;;
 	community) OPENSKILL_TEST_COMMUNITY=1 tests community ./cmd/openskill/internal/parity/community ;;
-	scientific) OPENSKILL_TEST_SCIENTIFIC=1 tests scientific ./plugins/python ./examples/skills -run 'Numpy|Scientific' ;;
+	scientific) OPENSKILL_TEST_SCIENTIFIC=1 tests scientific ./plugins/python ./examples/skills -run 'Numpy|Scientific|DeepButHonest' ;;
 	programs) OPENSKILL_PASS_SEEDS=15000 OPENSKILL_PASS_FIRST=2000 tests programs ./wasm/passtest ./wasm/tune ./wasm/meter ./wasm/lower -run 'Arithmetic|Pressure|RandomPrograms|RandomTrees|RandomRecursion|TestPrograms' ;;
 	mutations) OPENSKILL_MUTATIONS=100000 tests mutations ./host/admission -run Mutat ;;
 	fuzz)
