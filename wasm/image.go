@@ -72,6 +72,10 @@ type Call struct {
 	// counts.
 	StartFuel *atomic.Uint64
 
+	// Begin is called before the run, with files as the start-up left them; it may put more
+	// there, which go with the run. Its error is Run's, and nothing runs then. nil: nothing.
+	Begin func(Files) error
+
 	// Done is called when the guest has ended, before anything of the run is taken
 	// away; it may read files, and must not keep them. It may be called on another
 	// goroutine, and if it panics, Run does. nil: nothing.

@@ -86,6 +86,16 @@ type call struct {
 	self  *wasi.Process // who the guest is; nil: it cannot ask
 	group *group        // nil: it is alone
 	files *Files        // of a process that another one started; nil: the instance's
+
+	unready error // why Begin has failed
+}
+
+// ready has the files of a call put there.
+func (c *call) ready(f Files) bool {
+	if c.Begin != nil {
+		c.unready = c.Begin(f)
+	}
+	return c.unready == nil
 }
 
 // fetch gives the Fetch of the call with a context that ends with this call, whatever
@@ -221,6 +231,10 @@ func (in *instance) main(ctx context.Context, l Limits) {
 			defer in.files.Close()
 		}
 	}
+	if in.only != nil && !in.only.ready(in.files) {
+		in.err = in.only.unready
+		return
+	}
 	x := &execution{tank: meter.Tank{Budget: l.Fuel, Slice: m.e.o.Slice}, stack: l.Stack, mem: memory{limit: l.Memory, tables: countedTables(m.tables), spaces: m.spaces}}
 	in.x = x
 	x.over = in.over
@@ -353,6 +367,8 @@ func (in *instance) prepare(c *call) {
 	}
 	in.tape(c)
 	switch {
+	case !c.ready(in.files):
+		x.end(Cancelled)
 	case over:
 		x.end(OutputOverflow)
 	case x.mem.most > x.mem.limit: // the start-up alone took more
@@ -441,7 +457,7 @@ func (in *instance) settle(c *call, err error) {
 	x.account(out)
 	out.MemoryPeak = x.mem.most
 	host := in.leave(c, out)
-	c.err = errors.Join(x.settle(c.ctx, out, err), host)
+	c.err = errors.Join(x.settle(c.ctx, out, err), host, c.unready)
 	out.Instantiate = c.entered.Sub(c.began)
 	c.outcome = out
 }

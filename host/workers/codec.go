@@ -1,9 +1,11 @@
 package workers
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"openskill/sdk/skill"
@@ -15,20 +17,25 @@ import (
 // order of the fields below. TestHeads holds that no field is left out.
 
 // wireCall is a skill.Call; the body of the frame is its standard input, and behind that
-// what it is a replay of.
+// its files and what it is a replay of.
 type wireCall struct {
 	Kind   skill.Kind
 	Call   skill.Call
+	Files  []wireFile
 	Replay int // bytes, and one more; 0: it is none
 }
 
 // body is what stands in the body of the frame.
 func (w *wireCall) body() []byte {
 	c := &w.Call
-	if c.Replay == nil {
+	if c.Replay == nil && len(c.Files) == 0 {
 		return c.Stdin
 	}
-	return append(c.Stdin[:len(c.Stdin):len(c.Stdin)], c.Replay...)
+	b := c.Stdin[:len(c.Stdin):len(c.Stdin)]
+	for i := range c.Files {
+		b = append(b, c.Files[i].Data...)
+	}
+	return append(b, c.Replay...)
 }
 
 // cut gives the call what stands in the body.
@@ -39,16 +46,24 @@ func (w *wireCall) cut(body []byte) error {
 		return fmt.Errorf("%w: a replay beyond its end", errFrame)
 	}
 	at := len(body) - n
-	c.Stdin = body[:at:at]
 	if w.Replay > 0 {
 		c.Replay = append([]byte{}, body[at:]...) // never nil: that would be a run of its own
 	}
+	for _, f := range slices.Backward(w.Files) {
+		if f.Size > at {
+			return fmt.Errorf("%w: a file beyond its end", errFrame)
+		}
+		at -= f.Size
+		c.Files = append(c.Files, skill.File{Name: f.Name, Data: bytes.Clone(body[at : at+f.Size])})
+	}
+	slices.Reverse(c.Files)
+	c.Stdin = body[:at:at]
 	return nil
 }
 
 // wireReply is a skill.Reply; the body of the frame is standard output, standard
-// error, the artifacts, the draws of a recording and what it says was seen, one after
-// the other.
+// error, the artifacts, the value, the draws of a recording and what it says was seen, one
+// after the other.
 type wireReply struct {
 	Refused   *Refusal // then nothing else holds
 	Code      skill.Code
@@ -58,6 +73,7 @@ type wireReply struct {
 	Stderr    int
 	Usage     skill.Usage
 	Files     []wireFile
+	Value     int // bytes, and one more; 0: it has none
 	Processes *skill.Processes
 	Differs   string
 	Recorded  *wireRecording // nil: none
@@ -117,6 +133,14 @@ func appendJSON(b []byte, v any, there bool) []byte {
 	return appendText(b, string(j))
 }
 
+func appendFiles(b []byte, list []wireFile) []byte {
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, f := range list {
+		b = binary.AppendUvarint(appendText(b, f.Name), uint64(f.Size))
+	}
+	return b
+}
+
 func (w *wireCall) append(b []byte) []byte {
 	c := &w.Call
 	b = appendText(b, w.Kind)
@@ -151,6 +175,8 @@ func (w *wireCall) append(b []byte) []byte {
 	b = appendTexts(b, c.Grants.Env)
 	b = appendText(b, c.Grants.Packages)
 	b = appendBool(b, c.Script)
+	b = appendBool(b, c.Code)
+	b = appendFiles(b, w.Files)
 	b = binary.AppendUvarint(b, c.Record)
 	return binary.AppendUvarint(b, uint64(w.Replay))
 }
@@ -174,7 +200,8 @@ func (w *wireCall) read(head []byte) error {
 	c.Grants.Data, c.Grants.DataAt, c.Grants.Scratch = r.text(), r.text(), r.bool()
 	r.json(&c.Grants.HTTP)
 	c.Grants.Env, c.Grants.Packages = r.texts(), r.text()
-	c.Script = r.bool()
+	c.Script, c.Code = r.bool(), r.bool()
+	w.Files = r.files()
 	c.Record, w.Replay = r.number(), r.length()
 	return r.end()
 }
@@ -183,15 +210,12 @@ func (w *wireReply) append(b []byte) []byte {
 	b = appendJSON(b, w.Refused, w.Refused != nil)
 	b = appendText(b, w.Code)
 	b = appendText(b, w.Message)
-	for _, n := range []uint64{uint64(w.ExitCode), uint64(w.Stdout), uint64(w.Stderr), w.Usage.Fuel, w.Usage.MemoryPeak, w.Usage.StartFuel, uint64(len(w.Files))} {
+	for _, n := range []uint64{uint64(w.ExitCode), uint64(w.Stdout), uint64(w.Stderr), w.Usage.Fuel, w.Usage.MemoryPeak, w.Usage.StartFuel} {
 		b = binary.AppendUvarint(b, n)
 	}
 	b = binary.AppendVarint(b, w.Usage.Began)
 	b = binary.AppendVarint(b, int64(w.Usage.Took))
-	for _, f := range w.Files {
-		b = appendText(b, f.Name)
-		b = binary.AppendUvarint(b, uint64(f.Size))
-	}
+	b = binary.AppendUvarint(appendFiles(b, w.Files), uint64(w.Value))
 	b = appendJSON(b, w.Processes, w.Processes != nil)
 	b = appendText(b, w.Differs)
 	b = appendBool(b, w.Recorded != nil)
@@ -215,17 +239,9 @@ func (w *wireReply) read(head []byte) error {
 	w.ExitCode = uint32(exit) // compared below
 	w.Stdout, w.Stderr = r.length(), r.length()
 	w.Usage = skill.Usage{Fuel: r.number(), MemoryPeak: r.number(), StartFuel: r.number()}
-	n := r.length()
 	w.Usage.Began, w.Usage.Took = r.signed(), time.Duration(r.signed())
-	if exit != uint64(w.ExitCode) || n > maxFiles {
-		r.bad = true
-	}
-	for range min(n, maxFiles) {
-		if r.bad {
-			break
-		}
-		w.Files = append(w.Files, wireFile{r.text(), r.length()})
-	}
+	r.bad = r.bad || exit != uint64(w.ExitCode)
+	w.Files, w.Value = r.files(), r.length()
 	r.json(&w.Processes)
 	w.Differs = r.text()
 	if r.bool() {
@@ -296,6 +312,15 @@ func (r *reader) texts() []string {
 	list := make([]string, n)
 	for i := range list {
 		list[i] = r.text()
+	}
+	return list
+}
+
+func (r *reader) files() (list []wireFile) {
+	n := r.length()
+	r.bad = r.bad || n > maxFiles
+	for i := 0; i < n && !r.bad; i++ {
+		list = append(list, wireFile{r.text(), r.length()})
 	}
 	return list
 }

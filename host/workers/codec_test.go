@@ -24,8 +24,8 @@ func filled(t testing.TB) (*wireCall, *wireReply) {
 	fill(reflect.ValueOf(reply).Elem(), &n)
 	rule := musttest.Get(skill.ParseHTTPRule("https://api.example.com:8443/v1/ GET,POST"))(t)
 	call.Call.Trust, call.Call.Grants.HTTP = skill.Trusted, []skill.HTTPRule{rule, rule}
-	call.Call.Stdin, call.Call.Replay = nil, nil // the body
-	call.Call.Grants.Secrets = nil               // which stay in the host
+	call.Call.Stdin, call.Call.Replay, call.Call.Files = nil, nil, nil // the body
+	call.Call.Grants.Secrets = nil                                     // which stay in the host
 	m := &call.Call.Plan.Module
 	m.File, m.Function = "", "" // which stay in the host
 	reply.Refused.Details = []byte(`{"key":"value"}`)

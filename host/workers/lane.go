@@ -159,6 +159,9 @@ func (w *process) do(ctx context.Context, of skill.Kind, call *skill.Call) (*ski
 // for meanwhile is done here: it waits for the answer, as the caller does for both.
 func (w *process) talk(ctx context.Context, l *lane, id uint64, of skill.Kind, call *skill.Call) (*frame, error) {
 	wire := wireCall{Kind: of, Call: *call}
+	for i := range call.Files {
+		wire.Files = append(wire.Files, wireFile{call.Files[i].Name, len(call.Files[i].Data)})
+	}
 	if call.Replay != nil {
 		wire.Replay = len(call.Replay) + 1
 	}

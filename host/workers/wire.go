@@ -136,10 +136,10 @@ func encodeReply(r *skill.Reply) (*wireReply, []byte) {
 		Stdout: len(r.Stdout), Stderr: len(r.Stderr),
 	}
 	w.Differs, w.Processes = r.Differs, r.Processes
-	if len(r.Artifacts) == 0 && len(r.Stderr) == 0 && r.Recording == nil {
+	if len(r.Artifacts) == 0 && len(r.Stderr) == 0 && r.Value == nil && r.Recording == nil {
 		return w, r.Stdout
 	}
-	n := len(r.Stdout) + len(r.Stderr)
+	n := len(r.Stdout) + len(r.Stderr) + len(r.Value)
 	var draws, seen []byte
 	if r.Recording != nil {
 		w.Recorded, draws, seen = recordedOf(r.Recording)
@@ -153,6 +153,10 @@ func encodeReply(r *skill.Reply) (*wireReply, []byte) {
 		w.Files = append(w.Files, wireFile{a.Name, len(a.Data)})
 		body = append(body, a.Data...)
 	}
+	if r.Value != nil {
+		w.Value = len(r.Value) + 1
+		body = append(body, r.Value...)
+	}
 	return w, append(append(body, draws...), seen...)
 }
 
@@ -164,7 +168,7 @@ func mostOf(call *skill.Call, limit uint32) int64 {
 	if call.Record > 0 {
 		seen = maxSeenBytes
 	}
-	for _, more := range []uint64{call.Limits.Output, call.Limits.Output, scratchOf(call), call.Record, seen} {
+	for _, more := range []uint64{call.Limits.Output, call.Limits.Output, valueOf(call), scratchOf(call), call.Record, seen} {
 		n += min(more, uint64(limit))
 	}
 	return maxHead + int64(min(n, uint64(limit)))
@@ -176,6 +180,14 @@ func scratchOf(call *skill.Call) uint64 {
 		return 0
 	}
 	return call.Limits.Scratch
+}
+
+// valueOf is how many bytes the value of a call can have.
+func valueOf(call *skill.Call) uint64 {
+	if !call.Code {
+		return 0
+	}
+	return call.Limits.Output
 }
 
 // fileName reports whether a run could have left a file of this name: those of
@@ -261,6 +273,11 @@ func (w *wireReply) reply(f *frame, call *skill.Call) (reply *skill.Reply, refus
 		}
 		left -= uint64(file.Size)
 		r.Artifacts = append(r.Artifacts, skill.Artifact{Name: file.Name, Data: data, Size: int64(file.Size)})
+	}
+	if w.Value > 0 {
+		if r.Value = cut(w.Value-1, valueOf(call)); !call.Code || r.Value == nil {
+			return bad("a value that nobody asked for, or larger than the limit")
+		}
 	}
 	if w.Recorded != nil {
 		recording, ok := w.Recorded.recording(call, cut)

@@ -57,7 +57,7 @@ const hint = "add the script, or correct entry in skill.yaml"
 // part of the host.
 func (r *Runner) Prepare(ctx context.Context, s *skill.Spec) (skill.Plan, error) {
 	return r.calls.Prepare(ctx, s, func(_ context.Context, folder *sandbox.Folder) (skill.Plan, error) {
-		if folder != nil {
+		if folder != nil && s.Code == nil {
 			if _, err := folder.Entry(s.Entry, hint); err != nil {
 				return skill.Plan{}, err
 			}
@@ -93,14 +93,14 @@ const startFuel = 1 << 28
 // start says how the script of a call is started.
 func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start, error) {
 	if HasNode() && (call.Script || sandbox.HasNodePackages(call)) { // packages of npm are written for Node
-		if _, err := folder.Entry(call.Entry, hint); err != nil {
+		if _, err := sandbox.EntryOf(call, folder, hint); err != nil {
 			return nil, err
 		}
 		return r.startNode(call), nil
 	}
 	start := &sandbox.Start{Mounts: r.files, Env: call.Grants.Env, Each: len(call.Args) > 0, Fuel: startFuel}
 	var err error
-	if start.Entry, err = folder.Entry(call.Entry, hint); err != nil {
+	if start.Entry, err = sandbox.EntryOf(call, folder, hint); err != nil {
 		return nil, err
 	}
 	dir := sandbox.Dir(call)

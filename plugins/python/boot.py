@@ -9,6 +9,7 @@ def _boot(main, program, written, files, first):
     import sys
 
     script = os.environ.pop("OPENSKILL_SCRIPT", None)  # a program of the command line: what it imports
+    lone = os.environ.pop("OPENSKILL_CODE", None)  # which comes with the call, and may have a value
     process = os.environ.pop("OPENSKILL_PROCESS", None)  # it asks what it is to run
     os.environ.pop("PYTHONTZPATH", None)  # said to the runtime, not to the script
     # Memory that is there before the image is made need not be asked for by runs.
@@ -112,6 +113,57 @@ def _boot(main, program, written, files, first):
     def load():
         with io.open_code(path) as f:
             return compile(f.read(), path, "exec", dont_inherit=True)
+
+    # Code of a caller: what a notebook shows of a cell is its value.
+
+    def ready():
+        """Imports what valued() needs, and does once what takes long the first time."""
+        import ast
+        import json
+
+        json.dumps([1.5, "x", None, {"a": True}], allow_nan=False, ensure_ascii=False, default=str)
+        compile(ast.parse("x = 1\nx"), path, "exec")
+
+    def valued():
+        """Gives what runs the code, and tells the value of its last expression."""
+        import ast
+        import json
+
+        with io.open_code(path) as f:
+            tree = compile(f.read(), path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        code = compile(tree, path, "exec", dont_inherit=True)
+        if last is None:
+            return code
+        last = compile(ast.Expression(last.value), path, "eval", dont_inherit=True)
+
+        def plain(value):  # of numpy and pandas
+            for name, more in (("tolist", {}), ("isoformat", {}), ("to_dict", {"orient": "records"})):
+                if callable(getattr(value, name, None)):
+                    return getattr(value, name)(**more)
+            if isinstance(value, (set, frozenset)):
+                return list(value)
+            raise TypeError
+
+        def run():
+            exec(code, main)
+            value = eval(last, main)
+            if value is None:
+                return
+            told = {}
+            try:
+                told["value"] = value
+                text = json.dumps(told, allow_nan=False, ensure_ascii=False, default=plain)
+            except Exception:
+                text = json.dumps({"repr": repr(value)}, ensure_ascii=False)
+            try:
+                with open("/tmp/.value", "w", encoding="utf-8", errors="replace") as f:
+                    f.write(text)
+            except OSError:
+                os.remove("/tmp/.value")
+                raise OverflowError("the value of the last expression is too large; print part of it, or write it to a file") from None
+
+        return run
 
     def ahead(imports):
         """Does what a program does before anything depends on its arguments."""
@@ -273,14 +325,19 @@ def _boot(main, program, written, files, first):
             program()
             os.chdir(os.environ["PWD"])
             with_packages()
-            ahead(script.split(","))
-            try:
-                code = load()
-            except Exception as error:
-                code = error
+            ahead(script.split(",") + (common.split() if lone else []))
+            if lone:
+                ready()
+            else:
+                try:
+                    code = load()
+                except Exception as error:
+                    code = error
             sys.argv = [path.removeprefix(os.environ["PWD"] + "/")] + arguments()
             written = lambda: True  # it may be, anywhere
-            if isinstance(code, Exception):
+            if lone:
+                code = valued()
+            elif isinstance(code, Exception):
                 raise code
         if callable(code):
             code()

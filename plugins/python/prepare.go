@@ -4,6 +4,9 @@ import (
 	"context"
 	"io"
 	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,7 +60,10 @@ const (
 func (r *Runner) Prepare(ctx context.Context, s *skill.Spec) (skill.Plan, error) {
 	return r.calls.Prepare(ctx, s, func(ctx context.Context, folder *sandbox.Folder) (plan skill.Plan, err error) {
 		p := &r.planner
-		if folder != nil {
+		switch {
+		case s.Code != nil:
+			plan.Imports = packagesOf(s.Code)
+		case folder != nil:
 			if plan.Imports, err = p.importsOf(ctx, folder, s); err != nil {
 				return skill.Plan{}, err
 			}
@@ -68,6 +74,30 @@ func (r *Runner) Prepare(ctx context.Context, s *skill.Spec) (skill.Plan, error)
 		return plan, nil
 	})
 }
+
+// importLine is a line of Python that imports, and what.
+var importLine = regexp.MustCompile(`(?m)^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import\b|import[ \t]+([\w., \t]+))`)
+
+// packagesOf gives the packages of runtimes that code seems to import, sorted: they choose the
+// runtime, and are imported ahead. It is a look at lines, since each call brings other code, and
+// reading that in the sandbox would take as long as running it; what is missed is only slower,
+// or a ModuleNotFoundError that says which runtime has it.
+func packagesOf(code []byte) []string {
+	var all []string
+	for _, m := range importLine.FindAllSubmatch(code, maxImportLines) {
+		for name := range strings.SplitSeq(string(m[1])+string(m[2]), ",") {
+			name, _, _ = strings.Cut(strings.TrimSpace(name), " ")
+			if top, _, _ := strings.Cut(name, "."); runtimes.Imported(top) {
+				all = append(all, top)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// maxImportLines is how many lines of code are looked at that import something.
+const maxImportLines = 100
 
 // on chooses the runtime of a plan.
 func (p *planner) on(plan *skill.Plan, requires []string) (err error) {

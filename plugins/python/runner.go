@@ -110,7 +110,7 @@ func (r *Runner) command(_ *skill.Call, p *skill.Program) (*sandbox.Start, error
 
 // start says how the script of a call is started.
 func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start, error) {
-	entry, err := folder.Entry(call.Entry, hint)
+	entry, err := sandbox.EntryOf(call, folder, hint)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +130,9 @@ func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start
 	env := append(l.env(), "OPENSKILL_HEAP="+strconv.FormatUint(heap(call.Limits.Memory), 10))
 	if call.Script {
 		env = append(env, "PWD="+dir, "OPENSKILL_SCRIPT="+strings.Join(call.Plan.Imports, ","))
+	}
+	if call.Code {
+		env = append(env, "OPENSKILL_CODE=1")
 	}
 	env = append(env, call.Grants.Env...) // the first of a name counts
 	switch {

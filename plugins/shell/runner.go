@@ -58,7 +58,7 @@ const hint = "add the script, or correct entry in skill.yaml"
 // Prepare implements [skill.Runner]. It looks for the script and for the module.
 func (r *Runner) Prepare(ctx context.Context, s *skill.Spec) (skill.Plan, error) {
 	return r.calls.Prepare(ctx, s, func(_ context.Context, folder *sandbox.Folder) (plan skill.Plan, err error) {
-		if folder != nil {
+		if folder != nil && s.Code == nil {
 			if _, err := folder.Entry(s.Entry, hint); err != nil {
 				return skill.Plan{}, err
 			}
@@ -102,7 +102,7 @@ func (r *Runner) names(call *skill.Call) string {
 // start says how the script of a call is started. The image is that of the shell, not of the
 // script: what it runs comes with its input.
 func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start, error) {
-	if _, err := folder.Entry(call.Entry, hint); err != nil {
+	if _, err := sandbox.EntryOf(call, folder, hint); err != nil {
 		return nil, err
 	}
 	dir, cwd := sandbox.Dir(call), "/"

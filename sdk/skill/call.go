@@ -50,11 +50,22 @@ type Call struct {
 	// write there, Args are its arguments, Stdin comes as it is, and it may print what it
 	// likes. What it has written are its Artifacts, named by their paths.
 	Script bool
+	// Code says that the entry is one of the Files, which the caller wrote, and no file of the
+	// skill. It is a Script, and the value of its last expression is the Reply's.
+	Code bool
+	// Files are put into the working folder of a Script before it runs.
+	Files []File
 	// Record is how many bytes the draws of a Recording may have; 0: none is made.
 	Record uint64
 	// Replay are the draws of a Recording, which the run gets in the place of clocks,
 	// chance and the network; nil: the real ones.
 	Replay []byte
+}
+
+// File is one that a call brings along.
+type File struct {
+	Name string // a path in the working folder, slash-separated
+	Data []byte
 }
 
 // Reply is what a run left behind. Exactly one of these holds: Code is "" and
@@ -73,6 +84,9 @@ type Reply struct {
 	// Artifacts are the files that the guest left in the top folder of /work,
 	// in order of name; nil unless scratch was granted.
 	Artifacts []Artifact
+	// Value is what the guest says is the value of the last expression of a Code, at most
+	// Limits.Output; nil: it has none. It may be no JSON.
+	Value []byte
 	// Processes are those that the run started; nil: none.
 	Processes *Processes
 	// Recording is nil where Call.Record is 0, and from runners that cannot make one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 )
 
 // Runner is one way to execute skills: Prepare looks at files in the host, Run is where the
@@ -42,6 +43,7 @@ type Spec struct {
 	Trust    Trust
 	Requires []string // packages that the manifest names, which choose the runtime
 	Script   bool     // as in [Call]
+	Code     []byte   // that is run, where the Entry is none of the Folder's files; nil: it is
 	// Module is the digest of the entry's file, where whoever asks has verified it, as that of an
 	// upload is; "": Prepare reads the file.
 	Module string
@@ -100,5 +102,14 @@ func Compiling() *Error {
 func (c *Call) Spec() *Spec {
 	return &Spec{
 		SkillID: c.SkillID, Tenant: c.Tenant, Folder: c.Folder, Entry: c.Entry, Digest: c.Digest, Trust: c.Trust, Script: c.Script,
+		Code: c.code(),
 	}
+}
+
+// code is the file that is run of a call that brings it along.
+func (c *Call) code() []byte {
+	if i := slices.IndexFunc(c.Files, func(f File) bool { return f.Name == c.Entry }); c.Code && i >= 0 {
+		return c.Files[i].Data
+	}
+	return nil
 }

@@ -36,6 +36,45 @@ func (m *Memory) Shadow(dir string, from FS, most int) error {
 	return nil
 }
 
+// Give puts a file there whose content is the one file of a file system, as Shadow does with
+// many. Directories on the way are made, and what file had the name is replaced.
+func (m *Memory) Give(name string, from FS) error {
+	st, errno := from.Stat(".", true)
+	if errno != 0 {
+		return errno
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, c := range name {
+		if c != '/' {
+			continue
+		}
+		if p, errno := m.walk(name[:i], true); errno != 0 {
+			return errno
+		} else if p.n == nil {
+			if _, errno = m.create(p, true, ""); errno != 0 {
+				return errno
+			}
+		}
+	}
+	p, errno := m.entry(name)
+	switch {
+	case errno != 0:
+		return errno
+	case p.n != nil && p.n.dir:
+		return EISDIR
+	case p.n != nil:
+		m.remove(p.dir, p.base)
+		p.n = nil
+	}
+	n, errno := m.create(p, false, "")
+	if errno != 0 {
+		return errno
+	}
+	n.shadow, n.size = &shadow{from, ".", name}, st.Size
+	return nil
+}
+
 type shadowing struct {
 	m    *Memory
 	from FS

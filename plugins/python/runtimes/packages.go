@@ -111,6 +111,9 @@ func packageImported(module string) *Package {
 	return &packages[i]
 }
 
+// Imported reports whether some runtime has a package with this top-level module.
+func Imported(module string) bool { return packageImported(module) != nil }
+
 // packageOf finds the package that a member of the library belongs to; nil for those
 // of the standard library.
 func packageOf(member string) *Package {

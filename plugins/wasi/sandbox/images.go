@@ -122,6 +122,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	defer s.release(k)
 	var made struct {
 		artifacts []skill.Artifact
+		value     []byte
 		saw       *skill.Recording // nil: nobody has watched
 	}
 	run := wasm.Call{
@@ -130,9 +131,10 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 			Fuel: l.Fuel, Memory: l.Memory, Timeout: left,
 			Output: int64(min(l.Output, math.MaxInt64)), // bounded
 		},
+		Begin: bring(call),
 		Done: func(f wasm.Files) {
 			if call.Script {
-				made.artifacts = written(f.Scratch)
+				made.artifacts, made.value = written(f.Scratch), valueOf(f.Scratch, call)
 			} else {
 				made.artifacts = artifactsOf(f.Scratch)
 			}
@@ -161,7 +163,14 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	if start.Plugin {
 		plugged(r, call, out, printed.Bytes())
 	}
-	r.Artifacts = made.artifacts
+	r.Artifacts, r.Value = made.artifacts, made.value
+	if uint64(len(r.Value)) > l.Output {
+		r.Value = nil
+		if r.Code == "" {
+			out.Ended = wasm.OutputOverflow
+			r.Code, r.Message, r.ExitCode = skill.OutputLimit, ends[out.Ended].text(l, out), 0
+		}
+	}
 	if t != nil {
 		t.note(r, out, made.saw)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"openskill/sdk/skill"
+	"openskill/wasm"
 	"openskill/wasm/guestfs"
 )
 
@@ -49,6 +50,50 @@ func (v *View) workplace(scratch guestfs.Limits) error {
 		return &skill.Error{Op: "sandbox.View", Code: skill.Internal, Err: errno}
 	}
 	return nil
+}
+
+// bring puts the files of a call into the working folder of its script.
+func bring(call *skill.Call) func(wasm.Files) error {
+	if len(call.Files) == 0 {
+		return nil
+	}
+	return func(f wasm.Files) error {
+		for i := range call.Files {
+			file := &call.Files[i]
+			err := f.Scratch.Give(own+"/"+file.Name, guestfs.Bytes(file.Data))
+			if err != nil {
+				return &skill.Error{
+					Op: "sandbox.bring", Code: skill.InvalidArgument, Subject: "files", Err: err,
+					Message: "cannot put the file " + skill.CleanText(file.Name, 80) + " into the working folder: another file or folder is in its way, or there are too many",
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// valueFile is where code leaves the value of its last expression.
+const valueFile = temp + "/.value"
+
+// valueOf is the value of a call's code; nil: it has none.
+func valueOf(m *guestfs.Memory, call *skill.Call) []byte {
+	if !call.Code {
+		return nil
+	}
+	value, err := m.ReadFile(valueFile)
+	if err != nil || len(value) == 0 {
+		return nil
+	}
+	return value
+}
+
+// EntryOf looks at the file that a call begins with, as [Folder.Entry] does, unless the call
+// brings it along.
+func EntryOf(call *skill.Call, folder *Folder, hint string) (Stamp, error) {
+	if call.Code {
+		return Stamp{}, nil
+	}
+	return folder.Entry(call.Entry, hint)
 }
 
 // written are the files that a script left in its working folder.
