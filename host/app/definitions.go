@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"sync"
 
 	"openskill/host/app/config"
@@ -13,7 +15,16 @@ import (
 
 // readOptions are what the folders of skills are read with.
 func readOptions(s *config.Settings, roots []manifest.Root, schemas *manifest.Schemas) manifest.Options {
-	return manifest.Options{Roots: roots, List: s.SkillConfigPath, CLIDir: s.CLIDir, StateDir: s.StateDir, Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires, Schemas: schemas}
+	return manifest.Options{Roots: roots, List: s.SkillConfigPath, CLIDir: s.CLIDir, StateDir: s.StateDir, Code: codeDir(s), Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires, Schemas: schemas}
+}
+
+// codeDir is the folder of the skill that runs the code of its callers.
+func codeDir(s *config.Settings) string {
+	path, err := filepath.Abs(filepath.Join(s.StateDir, "code")) // a worker has another working folder
+	if err != nil {
+		return ""
+	}
+	return path
 }
 
 // openDefinitions reads the folders of skills and seeds the database with them. Folders
@@ -21,6 +32,9 @@ func readOptions(s *config.Settings, roots []manifest.Root, schemas *manifest.Sc
 //
 // opening a host is no call that somebody could leave
 func (h *Host) openDefinitions(roots []manifest.Root, named bool) error {
+	if err := os.MkdirAll(codeDir(h.settings), 0o700); err != nil {
+		return err
+	}
 	own, err := manifest.Open(readOptions(h.settings, roots, h.schemas))
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
+	"strconv"
 
 	"openskill/host/agent/tools"
 	"openskill/host/app/config"
@@ -85,7 +86,7 @@ func (h *Host) Tools(ctx context.Context, p skill.Principal, format, cursor stri
 		return nil, "", err
 	}
 	sum := sha256.Sum256(b)
-	key := "tools " + format + " " + string(sum[:])
+	key := "tools " + format + " " + string(sum[:]) + strconv.FormatBool(p.MayInvoke(skill.RunCode))
 	if v, ok := h.lists.Get(p.Tenant, key, at); ok {
 		kept, _ := v.(*toolList) // of this kind of key
 		return kept.page(cursor, limit)
@@ -143,7 +144,7 @@ func written(ctx context.Context, format string, list []skill.Tool, own int) (*t
 
 // tools joins the tools for Agent Skills and those of the skills that a caller finds.
 func (h *Host) tools(ctx context.Context, p skill.Principal, own []skill.Tool) ([]skill.Tool, error) {
-	skills, err := h.Catalogue().list(p.Tenant)
+	skills, err := h.Catalogue().seen(p)
 	if err != nil {
 		return nil, err
 	}

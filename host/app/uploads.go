@@ -347,11 +347,11 @@ func (c View) List(p skill.Principal, cursor string, limit int) ([]skill.Descrip
 	if limit == 0 {
 		limit = manifest.DefaultPage
 	}
-	all, err := c.list(p.Tenant)
+	all, err := c.seen(p)
 	if err != nil {
 		return nil, "", err
 	}
-	from, found := slices.BinarySearchFunc(all, skill.ID(cursor), func(d skill.Descriptor, id skill.ID) int { return cmp.Compare(d.ID, id) })
+	from, found := slices.BinarySearchFunc(all, skill.ID(cursor), byID)
 	if found {
 		from++
 	}
@@ -371,6 +371,17 @@ func (c View) revision(tenant string) revision {
 	}
 	return at
 }
+
+// seen is list without the skill that runs code, where the caller may not call that.
+func (c View) seen(p skill.Principal) ([]skill.Descriptor, error) {
+	all, err := c.list(p.Tenant)
+	if i, found := slices.BinarySearchFunc(all, skill.RunCode, byID); found && !p.MayInvoke(skill.RunCode) {
+		all = slices.Delete(slices.Clone(all), i, i+1)
+	}
+	return all, err
+}
+
+func byID(d skill.Descriptor, id skill.ID) int { return cmp.Compare(d.ID, id) }
 
 // list gives the current version of every skill that a tenant finds, in the order of ids. It
 // is not to be changed.

@@ -394,7 +394,7 @@ func keyOf(i config.Isolation, uploads string) func(*skill.Call) string {
 
 // readable are the folders that any worker may read, before it is somebody's.
 func (h *Host) readable(s *config.Settings, d state) []string {
-	list := []string{filepath.Join(d.root, "runtimes"), packages.Sets(d.root), AnalysisDir(d.root), approvedDir(d.root), uploadsDir(h.settings.StateDir)}
+	list := []string{filepath.Join(d.root, "runtimes"), packages.Sets(d.root), AnalysisDir(d.root), codeDir(s), approvedDir(d.root), uploadsDir(h.settings.StateDir)}
 	list = append(list, h.own()...)
 	for _, path := range []string{s.CLIDir, s.DataRoot} {
 		if path != "" {
@@ -424,7 +424,7 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 		return nil
 	}
 	return func(_ string, call *skill.Call) []string {
-		list := []string{filepath.Join(d.root, "runtimes"), packages.Sets(d.root), AnalysisDir(d.root)}
+		list := []string{filepath.Join(d.root, "runtimes"), packages.Sets(d.root), AnalysisDir(d.root), codeDir(s)}
 		owner := ownerOf(uploadsDir(h.settings.StateDir), call.Folder)
 		switch own := filepath.Join(uploadsDir(h.settings.StateDir), catalogue.Folder(call.Tenant)); {
 		case s.Workers == config.PerSkill:

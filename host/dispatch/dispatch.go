@@ -172,6 +172,7 @@ type call struct {
 	principal   skill.Principal
 	request     skill.Request
 	script      *skill.ScriptRequest // of a script's run; nil of a skill's call
+	code        *code                // that the caller brought along; nil: it calls a skill's
 	begun       time.Time
 	executionID string
 	began       func(executionID string) // told when the run is on record; may be nil

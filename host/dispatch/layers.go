@@ -153,6 +153,9 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 		defer leave()
 		err = c.skill.CheckInput(value, steps)
 	}
+	if err == nil && c.skill.Code {
+		return c.readCode()
+	}
 	if e, ok := errors.AsType[*skill.Error](err); ok {
 		words := logError("the input does not match the skill's input_schema")
 		if e.Code == skill.ForbiddenPath {
@@ -189,7 +192,7 @@ func (d *Dispatcher) observed(next handler) handler {
 	return func(ctx context.Context, c *call) error {
 		err := next(ctx, c)
 		bystander := c.reply != nil && c.reply.Bystander
-		if d.o.Observer == nil || c.skill.Descriptor.Trust != skill.Community || ctx.Err() != nil || bystander || c.again != nil {
+		if d.o.Observer == nil || c.skill.Descriptor.Trust != skill.Community || c.skill.Code || ctx.Err() != nil || bystander || c.again != nil {
 			return err
 		}
 		code := skill.CodeOf(err)
@@ -238,9 +241,12 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 		Limits:      limits,
 		Grants:      granted,
 	}
-	if c.script != nil {
+	switch {
+	case c.script != nil:
 		work.Script, work.Args, work.Stdin = true, c.script.Args, c.script.Stdin
-	} else {
+	case c.code != nil:
+		work.Script, work.Code, work.Files = true, true, c.code.files
+	default:
 		work.Stdin = stdin(c)
 	}
 	if err := d.tape(c, work); err != nil {
@@ -270,9 +276,12 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	_, span = d.o.Trace.Start(ctx, "output")
 	span.Number("openskill.output_bytes", int64(len(reply.Stdout)))
 	defer span.End()
-	if c.script != nil {
+	switch {
+	case c.script != nil:
 		c.outcome, err = d.printed(s, reply, limits)
-	} else {
+	case c.code != nil:
+		c.outcome, err = d.computed(s, reply, limits)
+	default:
 		c.outcome, err = d.read(s, reply, limits)
 	}
 	return err
@@ -281,9 +290,19 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 // choose has the skill of a call prepared.
 func (d *Dispatcher) choose(ctx context.Context, c *call) (skill.Runner, skill.Target, skill.Plan, error) {
 	s := c.skill
-	spec := s.Spec(s.Primary, c.principal.Tenant)
-	spec.Script = c.script != nil
-	return d.o.Runners.Choose(ctx, spec, s.Primary, s.Fallback)
+	target, fallback := s.Primary, s.Fallback
+	if s.Code {
+		if err := c.readCode(); err != nil {
+			return nil, skill.Target{}, skill.Plan{}, err
+		}
+		target, fallback = c.code.target, nil
+	}
+	spec := s.Spec(target, c.principal.Tenant)
+	spec.Script = c.script != nil || s.Code
+	if s.Code {
+		spec.Code = c.code.files[0].Data
+	}
+	return d.o.Runners.Choose(ctx, spec, target, fallback)
 }
 
 // cancelled says why the caller's context ended: in the words of the host, if that has ended it.

@@ -50,6 +50,8 @@ type Options struct {
 	Caps     skill.Limits // that no manifest exceeds; no field may be zero
 	// StateDir has the record of what the operator trusts by name; "": nothing.
 	StateDir string
+	// Code is the absolute path of an empty folder, for [skill.RunCode]; "": there is no such skill.
+	Code string
 	// Packages says what is wrong with the packages that a manifest requires, in words
 	// for its author; nil: there are no packages.
 	Packages Packages
@@ -94,6 +96,7 @@ func Open(o Options) (*Registry, error) {
 	}
 	r.addConfigured(&o)
 	r.addScripts(&o)
+	r.addCode(&o)
 	for id := range r.skills {
 		r.order = append(r.order, id)
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,7 +53,7 @@ func (c *caller) listTools(ctx context.Context, r *mcp.ListToolsRequest) (mcp.Re
 		return nil, err
 	}
 	sum := sha256.Sum256(head)
-	key := "mcp " + string(sum[:]) + last
+	key := "mcp " + strconv.FormatBool(c.p.MayInvoke(skill.RunCode)) + string(sum[:]) + last
 	if v, ok := c.s.opt.Lists.Get(c.p.Tenant, key, at); ok {
 		made, _ := v.(json.RawMessage) // of this kind of key
 		return c.outgoing(r).raw(made), nil

@@ -45,6 +45,9 @@ func Scopes() []string {
 	return []string{ScopeRead, ScopeInvoke, ScopeUpload, ScopeAdmin, ScopeAgent, ScopeExecutions, ScopeAllExecutions, ScopeMetrics, ScopeHost}
 }
 
+// RunCode is the skill that runs the code of its callers.
+const RunCode ID = "run_code"
+
 // ValidScope reports whether s is one of [Scopes], or allows calls of one skill.
 func ValidScope(s string) bool {
 	if id, ok := strings.CutPrefix(s, ScopeInvoke+":"); ok {
@@ -59,9 +62,10 @@ func (p Principal) May(scope string) bool {
 	return p.ID != "" && slices.Contains(p.Scopes, scope)
 }
 
-// MayInvoke reports whether p may call the skill.
+// MayInvoke reports whether p may call the skill. To call any skill is not yet to run any code:
+// that is for who runs the host, and for those whom a scope of its own allows it.
 func (p Principal) MayInvoke(id ID) bool {
-	return p.May(ScopeInvoke) || p.May(ScopeInvoke+":"+string(id))
+	return p.May(ScopeInvoke+":"+string(id)) || p.May(ScopeInvoke) && (id != RunCode || p.May(ScopeHost))
 }
 
 // MayInvokeSome reports whether there can be a skill that p may call.
