@@ -118,6 +118,8 @@ func requestFor(t testing.TB, r api.Route, about things) request {
 		out.body = `{"digest":"sha256:1"}`
 	case "POST /agent/chat":
 		out.body = `{"message":"go on","conversation_id":"` + about.conversation + `"}`
+	case "POST /code:run":
+		out.body = `{"language":"python","code":"1"}`
 	case "POST /api/agent/execute":
 		out.body = `{"task":"look"}`
 	case "POST /mcp":

@@ -27,13 +27,41 @@ func (s *Server) invoke(c *fiber.Ctx) error {
 	if err := decodeInvoke(ctx.Request.Body(), &req); err != nil {
 		return err
 	}
-	p := principalOf(ctx)
+	return s.callSkill(c, req)
+}
+
+// callSkill answers with what a call of a skill comes to.
+func (s *Server) callSkill(c *fiber.Ctx, req skill.Request) error {
+	p := principalOf(c.Context())
 	return s.call(c, func(run context.Context, started func(string)) *skill.Result {
 		if started == nil {
 			return s.opt.Door.Invoke(run, p, req)
 		}
 		return s.opt.Starter.Start(run, p, req, started)
 	})
+}
+
+// runCode answers POST /code:run, a call of the skill that runs code: what stands in its input
+// stands in the body.
+func (s *Server) runCode(c *fiber.Ctx) error {
+	ctx := c.Context()
+	req := skill.Request{SkillID: skill.RunCode, TraceID: traceOf(ctx)}
+	input := []byte{'{'}
+	given := func(field string, value []byte) error {
+		if len(input) > 1 {
+			input = append(input, ',')
+		}
+		input = append(append(append(append(input, '"'), field...), `":`...), value...)
+		return nil
+	}
+	err := readMembers(ctx.Request.Body(), "", []member{
+		{"language", given}, {"code", given}, {"files", given}, {"limits", limits(&req.Limits)},
+	})
+	if err != nil {
+		return err
+	}
+	req.Input = append(input, '}')
+	return s.callSkill(c, req)
 }
 
 // call answers with what a call comes to, or with where to ask for it.

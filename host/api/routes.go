@@ -72,6 +72,7 @@ func MCPScopes() []string { return []string{skill.ScopeRead, skill.ScopeInvoke} 
 // Paths of the table that are asked for by name.
 const (
 	pathInvoke   = "/skills/{id}:invoke"
+	pathCode     = "/code:run"
 	pathRun      = "/agent-skills/{name}/scripts/{script}:run"
 	pathMCP      = "/mcp"
 	pathConsole  = "/console"
@@ -107,6 +108,7 @@ func (s *Server) table() []Route {
 	mcp, console, metrics := s.mounted(o.MCP), s.mounted(s.console), s.mounted(o.Metrics)
 	rows := []Route{
 		{post, pathInvoke, invoker, kindCall, s.invoke},
+		{post, pathCode, []string{skill.ScopeInvoke, skill.ScopeInvoke + ":" + string(skill.RunCode)}, kindCall, s.runCode},
 		{get, "/skills", read, kindList, s.listSkills},
 		{get, "/skills/{id}", read, kindList, s.getSkill},
 		{get, "/skills/{id}/versions", read, kindList, s.listVersions},

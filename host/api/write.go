@@ -79,9 +79,12 @@ func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
 }
 
 // runPath gives the id or name of a path that is answered with a Normalized Skill Result:
-// /skills/{id}:invoke or /agent-skills/{name}/scripts/{script}:run, whatever its method.
+// /skills/{id}:invoke, /code:run or /agent-skills/{name}/scripts/{script}:run, whatever its method.
 func runPath(path string) (id string, ok bool) {
 	path = strings.TrimSuffix(path, "/")
+	if path == pathCode {
+		return string(skill.RunCode), true
+	}
 	if rest, isCall := strings.CutPrefix(path, "/skills/"); isCall {
 		id, ok = strings.CutSuffix(rest, ":invoke")
 		return id, ok && id != "" && !strings.Contains(id, "/")

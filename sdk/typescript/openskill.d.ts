@@ -362,6 +362,23 @@ export type ChatUsage = {
   total_tokens: number;
 };
 
+/** A file with either `text` or `base64`. */
+export type CodeFile = {
+  base64?: string;
+  /** Name or path in the working folder. */
+  name: string;
+  text?: string;
+};
+
+export type CodeRequest = {
+  /** The whole program. It runs as `main.py`, `main.js`, `main.ts` or `main.sh` in its working folder. */
+  code: string;
+  /** Files that the code finds in its working folder. */
+  files?: CodeFile[];
+  language: "python" | "javascript" | "typescript" | "shell";
+  limits?: RequestLimits;
+};
+
 export type Conversation = {
   created_at: string;
   id: string;
@@ -1656,6 +1673,42 @@ export interface paths {
         431: Problem;
         500: Problem;
         503: Problem;
+      };
+    };
+  };
+  "/code:run": {
+    /** Run code. (runCode) */
+    POST: {
+      header?: {
+        /** `respond-async` (RFC 7240): answer as soon as the call is recorded. */
+        Prefer?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      body: CodeRequest;
+      answers: {
+        200: SkillSuccess;
+        202: Accepted;
+        400: SkillFailure;
+        401: SkillFailure;
+        403: SkillFailure;
+        404: SkillFailure;
+        405: SkillFailure;
+        408: SkillFailure;
+        409: SkillFailure;
+        413: SkillFailure;
+        415: SkillFailure;
+        422: SkillFailure;
+        429: SkillFailure;
+        431: SkillFailure;
+        499: SkillFailure;
+        500: SkillFailure;
+        502: SkillFailure;
+        503: SkillFailure;
       };
     };
   };
