@@ -92,7 +92,7 @@ failed.`,
 	root.SetErr(a.stderr)
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
-		a.serveCommand(), a.runCommand(), a.scriptCommand(), a.moduleCommand(), a.skillsCommand(), a.skillCommand(),
+		a.serveCommand(), a.runCommand(), a.codeCommand(), a.scriptCommand(), a.moduleCommand(), a.skillsCommand(), a.skillCommand(),
 		a.doctorCommand(), a.versionCommand(), a.labCommand("bench", "Measure this machine: execution, starts, skills, HTTP", "bench --filter image"), a.runtimeCommand(), a.selftestCommand(), a.mcpCommand(),
 		a.packagesCommand(), a.approvalsCommand(), a.toolsCommand(), a.capabilityCommand(), a.agentSkillsCommand(), a.keysCommand(), a.dbCommand(),
 		a.auditCommand(), a.replayCommand(), a.chatCommand(), a.labCommand("fakellm", "Serve a scripted model, for demonstrations and tests without a network", "fakellm"), a.backupCommand(), a.restoreCommand(),

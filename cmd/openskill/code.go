@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"openskill/host/app"
+	"openskill/internal/cliflag"
+	"openskill/sdk/skill"
+)
+
+// codeFlags are those of openskill code beside the settings.
+type codeFlags struct {
+	language  string
+	files     []string
+	timeout   cliflag.Duration
+	fuel      *cliflag.Count
+	memory    *cliflag.Count
+	artifacts string
+	json      bool
+}
+
+// languageOf are the languages of code by the endings of files.
+var languageOf = map[string]string{
+	".py": "python", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".ts": "typescript", ".sh": "shell", ".bash": "shell",
+}
+
+func (a *cli) codeCommand() *cobra.Command {
+	o := codeFlags{fuel: fuelFlag(), memory: memoryFlag()}
+	cmd := &cobra.Command{
+		Use:   "code [FILE]",
+		Short: "Run code in a fresh sandbox, as the skill run_code does",
+		Long: `Run the code of FILE, or of standard input, in a fresh sandbox: Python, JavaScript,
+TypeScript or a shell script. What it prints passes through; the value of Python's last
+expression is printed after that. It starts in a working folder with the files of --file
+and nothing else; --artifacts saves what it writes there. The exit code is 0 if the code
+ended with 0.`,
+		Example: `  echo 'sum(range(10))' | openskill code
+  openskill code convert.py --file in.csv --artifacts out
+  openskill code --language shell --file data/log.txt=server.log <<< 'grep -c ERROR data/log.txt'`,
+		Args: takes(0, 1),
+	}
+	flags := bindSettings(cmd, "state", "debug")
+	f := cmd.Flags()
+	f.Var(cliflag.Text(&o.language, "LANGUAGE"), "language", "python, javascript, typescript or shell; default: by the ending of FILE, else python")
+	f.Var(cliflag.Texts(&o.files, "[NAME=]PATH"), "file", "put the file PATH into the working folder, as NAME; repeatable")
+	f.Var(&o.timeout, "timeout", "time limit, such as 500ms")
+	f.Var(o.fuel, "fuel", "fuel limit in units of about one instruction")
+	f.Var(o.memory, "memory-mb", "memory limit in MiB")
+	f.Var(cliflag.Text(&o.artifacts, "DIR"), "artifacts", "output folder for files of the code; created if missing, existing files are kept")
+	f.BoolVar(&o.json, "json", false, "print the Normalized Skill Result instead")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.code(cmd.Context(), flags, &o, strings.Join(args, ""))
+	}
+	return cmd
+}
+
+func (a *cli) code(ctx context.Context, flags *settingsFlags, o *codeFlags, file string) error {
+	s, err := a.load(flags)
+	if err != nil {
+		return err
+	}
+	input, err := a.codeInput(ctx, o, file, s.MaxBody())
+	if err != nil {
+		return err
+	}
+	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, Brief: true})
+	if err != nil {
+		return hostFailed(err)
+	}
+	defer h.Close() // the answer is there; the process ends
+	stop := a.after(3*time.Second, "openskill: getting the runtime ready; the first time takes some seconds")
+	r := h.Invoke(ctx, skill.Local(), skill.Request{
+		SkillID: skill.RunCode, Input: input,
+		Limits: skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
+	})
+	stop()
+	if o.json {
+		err = a.printJSON(r)
+	} else {
+		err = a.printRun(r)
+	}
+	if err != nil {
+		return err
+	}
+	if err := writeArtifacts(o.artifacts, r.Meta.Artifacts); err != nil {
+		return hostFailed(fmt.Errorf("cannot write artifacts: %w", err))
+	}
+	switch {
+	case r.Success:
+		return nil
+	case o.json || r.Error.Code == skill.GuestExit: // it has said why
+		return exit(exitFailed)
+	}
+	return failed(r.Error.Code, "%s", r.Error.Message)
+}
+
+// codeInput makes the input of run_code.
+func (a *cli) codeInput(ctx context.Context, o *codeFlags, file string, most int) (json.RawMessage, error) {
+	type given struct {
+		Name   string `json:"name"`
+		Base64 string `json:"base64"`
+	}
+	in := struct {
+		Language string  `json:"language"`
+		Code     string  `json:"code"`
+		Files    []given `json:"files,omitempty"`
+	}{Language: o.language}
+	if in.Language == "" {
+		in.Language = "python"
+		if file != "" {
+			in.Language = languageOf[strings.ToLower(filepath.Ext(file))]
+		}
+	}
+	if in.Language == "" {
+		return nil, usage("the language of %s is unknown; name it by --language", quote(file))
+	}
+	var text []byte
+	var err error
+	if file == "" || file == "-" {
+		text, err = readAll(ctx, a.stdin, most)
+	} else {
+		text, err = readFile(file, most)
+	}
+	switch {
+	case err != nil:
+		return nil, usage("cannot read the code: %v", plain(err))
+	case !utf8.Valid(text):
+		return nil, usage("the code is not UTF-8")
+	}
+	in.Code = string(text)
+	for _, f := range o.files {
+		name, from, named := strings.Cut(f, "=")
+		if !named {
+			name, from = path.Base(filepath.ToSlash(f)), f
+		}
+		b, err := readFile(from, most)
+		if err != nil {
+			return nil, usage("--file %s: %v", quote(f), plain(err))
+		}
+		in.Files = append(in.Files, given{name, base64.StdEncoding.EncodeToString(b)})
+	}
+	return json.Marshal(in)
+}
+
+// printRun passes on what code has printed, and then the value of its last expression.
+func (a *cli) printRun(r *skill.Result) error {
+	var said struct {
+		Stdout, Output, Encoding, Stderr string
+		Value                            json.RawMessage
+		Repr                             string
+	}
+	text := r.Data
+	if r.Error != nil {
+		var err error
+		if text, err = json.Marshal(r.Error.Details); err != nil {
+			return hostFailed(err)
+		}
+	}
+	if err := json.Unmarshal(text, &said); err != nil {
+		return hostFailed(err)
+	}
+	out := []byte(said.Stdout + said.Output)
+	if said.Encoding == "base64" {
+		out, _ = base64.StdEncoding.DecodeString(string(out)) // the host's own
+	}
+	if value := string(said.Value) + said.Repr; value != "" {
+		if len(out) > 0 && !slices.Contains(out[len(out)-1:], '\n') {
+			out = append(out, '\n')
+		}
+		out = append(append(out, value...), '\n')
+	}
+	if _, err := a.stdout.Write(out); err != nil {
+		return hostFailed(plain(err))
+	}
+	if said.Stderr != "" {
+		if _, err := fmt.Fprintln(a.stderr, strings.TrimSuffix(said.Stderr, "\n")); err != nil {
+			return hostFailed(plain(err))
+		}
+	}
+	return nil
+}
