@@ -135,7 +135,9 @@ func (h *aHost) look(ctx context.Context, acknowledged map[skill.ID]bool) (lost,
 		if err != nil {
 			return 0, 0, err
 		}
-		there[d.ID] = true
+		if d.ID != skill.RunCode { // which nobody uploads
+			there[d.ID] = true
+		}
 	}
 	for id := range acknowledged {
 		if !there[id] {

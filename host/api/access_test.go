@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"os"
@@ -95,13 +97,14 @@ type request struct {
 }
 
 // things are what requests name: those of our tenant, or others that there are not.
-type things struct{ skill, version, execution, artifact, approval, conversation string }
+type things struct{ skill, version, execution, artifact, approval, conversation, file string }
 
 // requestFor makes a request for a route, about these things.
 func requestFor(t testing.TB, r api.Route, about things) request {
 	t.Helper()
 	out := request{method: r.Method}
 	out.path = strings.NewReplacer(
+		"/files/{id}", "/files/"+about.file,
 		"/executions/{id}", "/executions/"+about.execution, "/approvals/{id}", "/approvals/"+about.approval, "{session_id}", about.execution,
 		"/conversations/{id}", "/conversations/"+about.conversation, "{id}", about.skill, "{name}", "unit-converter", "protected-resource/{path}", "protected-resource/mcp", "{path}", "references/conversion-table.md", "{script}", "convert.py",
 		"{version}", about.version, "{artifact}", about.artifact,
@@ -200,7 +203,12 @@ func TestWhoIsLetIn(t *testing.T) {
 // ours makes things of our tenant that nobody has used yet.
 func (w *world) ours(t *testing.T, word string) things {
 	t.Helper()
+	sum := sha256.Sum256([]byte("mark " + word))
+	if resp, body := w.as(t, "ann", "POST", "/files?name=mark-"+word, "mark "+word); resp.StatusCode != 201 {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
 	return things{
+		file:  hex.EncodeToString(sum[:]),
 		skill: "mark-skill", version: "1.0.0-mark", artifact: "mark/of%20a+b.csv",
 		execution:    w.run(t, "ann", "mark-skill", `{"mark":"`+word+`"}`),
 		approval:     askFor(t, w.approvals, ours, "mark-asker", "sha256:mark-"+word),
@@ -210,7 +218,7 @@ func (w *world) ours(t *testing.T, word string) things {
 
 // nothings are as many things that there are not.
 func nothings() things {
-	return things{skill: "kram-skill", version: "1.0.0-kram", artifact: "kram/of%20a+b.csv", execution: storetest.ExecutionID(0xffffff), approval: storetest.ExecutionID(0xeeeeee), conversation: storetest.ExecutionID(0xdddddd)}
+	return things{file: strings.Repeat("4e", 32), skill: "kram-skill", version: "1.0.0-kram", artifact: "kram/of%20a+b.csv", execution: storetest.ExecutionID(0xffffff), approval: storetest.ExecutionID(0xeeeeee), conversation: storetest.ExecutionID(0xdddddd)}
 }
 
 // A03: another tenant that asks for what is ours, by every route and every way to name it,
@@ -228,7 +236,7 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 	session := w.mcpSession(t, "ann")
 	w.as(t, "bob", "POST", "/skills/echo:invoke", `{"input":{"text":"x"}}`) // so that it has something of its own
 
-	same := strings.NewReplacer(none.skill, own.skill, none.version, own.version, none.execution, own.execution, none.approval, own.approval, none.conversation, own.conversation, "kram", "mark")
+	same := strings.NewReplacer(none.skill, own.skill, none.version, own.version, none.execution, own.execution, none.approval, own.approval, none.conversation, own.conversation, none.file, own.file, "kram", "mark")
 	ask := func(theirs, none request) {
 		t.Helper()
 		var answers [2]string
@@ -255,7 +263,7 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 		ask(requestFor(t, r, own), requestFor(t, r, none))
 	}
 	for _, query := range []string{"trace=trace-mark-ann", "session=" + own.execution, "principal=mark-ann", "skill=mark-skill", "tenant=" + ours, "limit=100", "cursor=" + cursorQuery(cursor)} {
-		for _, path := range []string{"/executions?", "/skills?", "/approvals?", "/agent/conversations?"} {
+		for _, path := range []string{"/executions?", "/skills?", "/approvals?", "/files?", "/agent/conversations?"} {
 			r := request{method: "GET", path: path + query}
 			n := request{method: "GET", path: path + strings.NewReplacer("mark", "kram", own.execution, none.execution).Replace(query)}
 			ask(r, n)

@@ -293,6 +293,7 @@ func (s *Server) decodeRun(b []byte, to *skill.ScriptRequest) error {
 		return nil
 	}
 	return readMembers(b, "", []member{
+		{"files", filesOf(&to.Files)},
 		{"args", func(_ string, value []byte) error { return s.decodeArgs(value, to) }},
 		{"input", func(field string, value []byte) error {
 			var given string

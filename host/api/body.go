@@ -10,6 +10,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -22,6 +23,9 @@ const (
 	openBody = 16 << 10
 	openTime = 5 * time.Second
 )
+
+// mostOfFile is the largest body with a file, in bytes.
+const mostOfFile = records.MostBytesOfFile + uploadFrame
 
 // firstOpen and firstKnown are the first buffers of bodies, in bytes.
 const (
@@ -90,6 +94,8 @@ func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig 
 	path := unescaped([]byte(uri))
 	limit, timeout := int64(s.opt.BodyLimit), s.opt.BodyTimeout
 	switch {
+	case h.IsPost() && strings.TrimSuffix(path, "/") == pathFiles:
+		limit, timeout = mostOfFile, s.opt.UploadTimeout
 	case h.IsPost() && isUploadPath(path):
 		limit, timeout = s.opt.UploadLimit+uploadFrame, s.opt.UploadTimeout
 	case strings.HasPrefix(path, pathConsole):
@@ -118,6 +124,8 @@ func (s *Server) closeIfUnread(ctx *fasthttp.RequestCtx) {
 // limitOf is the largest body of a request, in bytes.
 func (s *Server) limitOf(ctx *fasthttp.RequestCtx) int64 {
 	switch c := callerOf(ctx); {
+	case c.kind == kindFile:
+		return mostOfFile
 	case c.kind.stream:
 		return s.opt.UploadLimit + uploadFrame
 	case c.Open() && c.principal.ID == "":

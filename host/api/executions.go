@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"mime"
 	"net/url"
 	"path"
 	"slices"
@@ -251,11 +250,6 @@ func (s *Server) getArtifact(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(name)})
-	if disposition == "" {
-		disposition = "attachment"
-	}
-	ctx.Response.Header.Set(fasthttp.HeaderContentDisposition, disposition)
-	ctx.SetContentType("application/octet-stream") // a stranger's file is nothing that is shown
+	s.attached(ctx, path.Base(name))
 	return s.setBody(ctx, data)
 }

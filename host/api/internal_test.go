@@ -159,7 +159,7 @@ func TestCleanMessage(t *testing.T) {
 // Every route that needs a caller has its turn by tenants: here, or in what it starts.
 func TestEveryRouteHasAGate(t *testing.T) {
 	s := &Server{reads: NewReads(false), records: newRecords(false)}
-	passesItsOwn := map[*kind]bool{kindCall: true, kindWork: true, kindTurn: true, kindUpload: true, kindReport: true, kindStream: true, kindMessage: true}
+	passesItsOwn := map[*kind]bool{kindCall: true, kindWork: true, kindTurn: true, kindUpload: true, kindFile: true, kindReport: true, kindStream: true, kindMessage: true}
 	for _, r := range Routes() {
 		var g *gate.Gate
 		if r.kind.gate != nil {

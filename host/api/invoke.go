@@ -108,6 +108,7 @@ func decodeInvoke(b []byte, to *skill.Request) error {
 	members := []member{
 		{"input", object(&to.Input)},
 		{"version", text(&to.Version, 64)},
+		{"files", filesOf(&to.Files)},
 		{"limits", limits(&to.Limits)},
 	}
 	var err error

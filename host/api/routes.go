@@ -45,6 +45,7 @@ var (
 	kindWork    = &kind{json: true}            // tasks, replays and reviews
 	kindTurn    = &kind{json: true, own: true} // of the agent
 	kindUpload  = &kind{own: true, stream: true}
+	kindFile    = &kind{own: true, stream: true}             // whose limit is another one
 	kindNone    = &kind{open: true, own: true, stream: true} // no route
 	kindReport  = &kind{}
 	kindStream  = &kind{own: true}             // of MCP
@@ -90,6 +91,7 @@ func (s *Server) table() []Route {
 		either   = []string{skill.ScopeRead, skill.ScopeAdmin}
 		invoker  = []string{skill.ScopeInvoke, invokeThis}
 		runner   = []string{skill.ScopeInvoke, invokeNamed}
+		filer    = []string{skill.ScopeInvoke, invokeSome} // files are for calls
 		ends     = []string{skill.ScopeInvoke, invokeSome, skill.ScopeHost}
 		// Whose records one sees is what the scopes say: executions:read of one's own calls,
 		// executions:read:all of one's tenant's, admin of all.
@@ -103,6 +105,7 @@ func (s *Server) table() []Route {
 	approvals := func(h fiber.Handler) fiber.Handler { return only(o.Approvals != nil, errNoApprovals, h) }
 	grants := func(h fiber.Handler) fiber.Handler { return only(o.Grants != nil, errNoGrants, h) }
 	executions := func(h fiber.Handler) fiber.Handler { return only(o.Executions != nil, errNoExecutions, h) }
+	files := func(h fiber.Handler) fiber.Handler { return only(o.Files != nil, errNoFiles, h) }
 	chat := func(h fiber.Handler) fiber.Handler { return only(o.Chat != nil, errAgentOff, h) }
 	changes := func(h fiber.Handler) fiber.Handler { return only(o.Definitions != nil, errDefinitionsOff, h) }
 	mcp, console, metrics := s.mounted(o.MCP), s.mounted(s.console), s.mounted(o.Metrics)
@@ -139,6 +142,11 @@ func (s *Server) table() []Route {
 		{post, "/approvals/{id}:approve", admin, kindDecide, approvals(s.decideApproval(true))},
 		{post, "/approvals/{id}:deny", admin, kindDecide, approvals(s.decideApproval(false))},
 
+		{post, pathFiles, filer, kindFile, files(s.postFile)},
+		{get, pathFiles, filer, kindRecord, files(s.listFiles)},
+		{get, pathFiles + "/{id}", filer, kindRecord, files(s.getFile)},
+		{get, pathFiles + "/{id}/content", filer, kindRecord, files(s.getFileContent)},
+		{remove, pathFiles + "/{id}", filer, kindDecide, files(s.deleteFile)},
 		{get, "/executions", reader, kindRecord, executions(s.listExecutions)},
 		{get, "/executions/{id}", reader, kindRecord, executions(s.getExecution)},
 		{get, "/executions/{id}/artifacts/{artifact}", reader, kindRecord, executions(s.getArtifact)},
@@ -186,7 +194,8 @@ const pathUpload = pathConsole + "/upload"
 
 // isUploadPath reports whether a POST to the path is an upload.
 func isUploadPath(path string) bool {
-	return strings.TrimSuffix(path, "/") == "/skills" || path == pathUpload
+	path = strings.TrimSuffix(path, "/")
+	return path == "/skills" || path == pathUpload
 }
 
 // only is h where the part of the host that it needs is there, and else answers with an error.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +136,8 @@ func newWorld(t *testing.T) *world {
 		o.WriteTimeout, o.StallTimeout = time.Minute, time.Minute
 		o.Door, o.Starter, o.Executions, o.Authenticate = w.door, w.door, w.manager, w.keys.Authenticate
 		o.Catalogue, o.Uploads, o.Approvals, o.MCP, o.Definitions = worldCatalogue{apitest.NewCatalogue()}, w.uploads, w.approvals, m, &apitest.Definitions{}
+		dir := t.TempDir()
+		o.Files = records.NewFiles(records.FilesOptions{DB: db, Dir: func(tenant string) string { return filepath.Join(dir, "t-"+tenant) }, Now: func() time.Time { return worldTime }})
 		o.Metrics, o.Usage, o.Grants = apitest.Metrics, apitest.Usage, newScriptGrants(t)
 		metadata := []byte(`{"resource": "https://skills.example.com/mcp", "authorization_servers": ["https://login.example.com"]}`)
 		o.Resource.Documents = map[string][]byte{"": metadata, "/mcp": metadata}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"openskill/host/app/config"
@@ -13,9 +14,14 @@ import (
 	"openskill/plugins/python/runtimes"
 )
 
-// readOptions are what the folders of skills are read with.
+// readOptions are what the folders of skills are read with. Whoever names folders of its own finds what is in
+// them, and no skill of the host's.
 func readOptions(s *config.Settings, roots []manifest.Root, schemas *manifest.Schemas) manifest.Options {
-	return manifest.Options{Roots: roots, List: s.SkillConfigPath, CLIDir: s.CLIDir, StateDir: s.StateDir, Code: codeDir(s), Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires, Schemas: schemas}
+	code := codeDir(s)
+	if len(roots) > 0 && !slices.Equal(roots, Roots(s, nil)) {
+		code = ""
+	}
+	return manifest.Options{Roots: roots, List: s.SkillConfigPath, CLIDir: s.CLIDir, StateDir: s.StateDir, Code: code, Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires, Schemas: schemas}
 }
 
 // codeDir is the folder of the skill that runs the code of its callers.

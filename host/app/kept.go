@@ -22,6 +22,7 @@ type kept struct {
 	db         *store.DB
 	log        *records.Log
 	executions *records.Manager
+	files      *records.Files
 	quotas     *quota.Quotas
 	callers    *identity.Authenticator // nil: nobody is asked
 }
@@ -54,6 +55,7 @@ func (h *Host) openKept() error {
 	if err != nil {
 		return err
 	}
+	k.files = records.NewFiles(records.FilesOptions{DB: k.db, Dir: func(tenant string) string { return filesDir(s, tenant) }, Keep: s.ResultTime(), Log: h.log, Now: k.log.DatabaseTime})
 	limits := quotaLimits(s)
 	limits.Store, limits.Log, limits.Now = quota.NewStore(k.db), h.log, k.log.DatabaseTime
 	limits.Refused = func(what, unit string) { h.metrics.QuotaRefused(what, unit) } // which is made later

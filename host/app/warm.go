@@ -159,6 +159,9 @@ func (h *Host) plan(ctx context.Context, s *manifest.Skill, wait bool) (skill.Ru
 	}
 	spec := s.Spec(s.Primary, s.Owner)
 	spec.Wait = wait
+	if s.Code {
+		spec.Script, spec.Code = true, []byte{}
+	}
 	plan, err := r.Prepare(ctx, spec)
 	return r, plan, err
 }
@@ -180,6 +183,7 @@ func (h *Host) callOf(s *manifest.Skill) (*skill.Call, error) {
 		Trust: s.Descriptor.Trust, Limits: s.Limits, Grants: granted,
 	}
 	c.Limits.Timeout = starting
+	c.Script, c.Code = s.Code, s.Code
 	if r := h.records(); r != nil { // runs that are recorded begin in images of their own
 		c.Record = r.Most()
 	}

@@ -244,7 +244,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	if w.dir, err = os.MkdirTemp(d.temp, workersPrefix+strconv.Itoa(os.Getpid())+"-"); err != nil {
 		return err
 	}
-	for _, dir := range []string{uploadsDir(h.settings.StateDir), packages.Sets(d.root)} {
+	for _, dir := range []string{uploadsDir(h.settings.StateDir), packages.Sets(d.root), filepath.Join(d.root, "files")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
@@ -394,7 +394,7 @@ func keyOf(i config.Isolation, uploads string) func(*skill.Call) string {
 
 // readable are the folders that any worker may read, before it is somebody's.
 func (h *Host) readable(s *config.Settings, d state) []string {
-	list := []string{filepath.Join(d.root, "runtimes"), packages.Sets(d.root), AnalysisDir(d.root), codeDir(s), approvedDir(d.root), uploadsDir(h.settings.StateDir)}
+	list := []string{filepath.Join(d.root, "runtimes"), packages.Sets(d.root), AnalysisDir(d.root), codeDir(s), filepath.Join(d.root, "files"), approvedDir(d.root), uploadsDir(h.settings.StateDir)}
 	list = append(list, h.own()...)
 	for _, path := range []string{s.CLIDir, s.DataRoot} {
 		if path != "" {
@@ -439,6 +439,11 @@ func (h *Host) foldersOf(s *config.Settings, d state) func(string, *skill.Call) 
 			}
 			list = append(list, own)
 		}
+		files := filesDir(s, call.Tenant)
+		if err := os.MkdirAll(files, 0o700); err != nil {
+			h.log.Warn("cannot create a tenant's folder", slog.String("tenant", skill.CleanText(call.Tenant, 80)), slog.String("reason", err.Error()))
+		}
+		list = append(list, files)
 		if s.DataRoot != "" {
 			list = append(list, s.DataRoot)
 		}

@@ -85,7 +85,7 @@ func (d *Dispatcher) result(c *call, err error) *skill.Result {
 		meta.Processes = c.reply.Processes
 		for _, a := range c.reply.Artifacts {
 			// The name is the guest's: one that is not plain text is not shown.
-			if a.Name != "" && a.Name == skill.CleanText(a.Name, 255) && (c.work.Script || !strings.ContainsAny(a.Name, `/\`)) {
+			if a.Name != "" && a.Name == skill.CleanText(a.Name, 255) && (c.script != nil || c.code != nil || !strings.ContainsAny(a.Name, `/\`)) {
 				meta.Artifacts = append(meta.Artifacts, a)
 			}
 		}

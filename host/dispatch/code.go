@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -16,10 +15,10 @@ import (
 	"openskill/sdk/skill"
 )
 
-// code is what a caller has run: the program, which is the first of the files, and others.
+// code is a program that a caller has run.
 type code struct {
 	target skill.Target
-	files  []skill.File
+	text   []byte
 }
 
 // languages are the runners of code, and the names that it has as a file.
@@ -37,10 +36,7 @@ func (c *call) readCode() error {
 	}
 	var in struct {
 		Language, Code string
-		Files          []struct {
-			Name         string
-			Text, Base64 *string
-		}
+		Files          []skill.FileRef
 	}
 	if err := json.Unmarshal(c.request.Input, &in); err != nil {
 		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Message: "the input must be an object with language and code", Err: err}
@@ -49,35 +45,8 @@ func (c *call) readCode() error {
 	if !ok {
 		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Subject: "language", Message: "unknown language"}
 	}
-	read := &code{target: target, files: []skill.File{{Name: target.Entry, Data: []byte(in.Code)}}}
-	for i, f := range in.Files {
-		refuse := func(problem string) error {
-			field := fmt.Sprintf("/files/%d", i)
-			return &skill.Error{
-				Op: "dispatch.readCode", Code: skill.InvalidArgument, Subject: field, Message: field + " " + problem,
-				Details: map[string]any{"fields": []map[string]string{{"field": field, "problem": problem, "expected": "a file with a name of its own, and either text or base64"}}},
-			}
-		}
-		file := skill.File{Name: f.Name}
-		switch {
-		case !fs.ValidPath(f.Name) || f.Name == "." || strings.ContainsAny(f.Name, "\\\x00"):
-			return refuse("has a name that leaves the working folder; use one such as data/in.csv")
-		case slices.ContainsFunc(read.files, func(o skill.File) bool { return o.Name == f.Name }):
-			return refuse("has the name of another file, or of the code")
-		case (f.Text == nil) == (f.Base64 == nil):
-			return refuse("must have either text or base64")
-		case f.Text != nil:
-			file.Data = []byte(*f.Text)
-		default:
-			var err error
-			if file.Data, err = base64.StdEncoding.DecodeString(*f.Base64); err != nil {
-				return refuse("has base64 that cannot be decoded")
-			}
-		}
-		read.files = append(read.files, file)
-	}
-	c.code = read
-	return nil
+	c.code, c.refs = &code{target: target, text: []byte(in.Code)}, slices.Concat(in.Files, c.request.Files)
+	return checkFiles(c.refs, target.Entry)
 }
 
 // computed is what a run of code came to. Who wrote it is told all of what it printed before it

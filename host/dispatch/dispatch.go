@@ -85,6 +85,8 @@ type Options struct {
 
 	Trace *tracing.Tracer // spans of the way of a call; nil: none
 
+	Files Files // that calls name; nil: they bring all along
+
 	Scripts Scripts // of Agent Skills; nil: there are none
 	// Approve is asked before a script runs; its error, a *skill.Error, says what is
 	// missing. nil: scripts need no approval beyond what admitted their skill.
@@ -173,6 +175,9 @@ type call struct {
 	request     skill.Request
 	script      *skill.ScriptRequest // of a script's run; nil of a skill's call
 	code        *code                // that the caller brought along; nil: it calls a skill's
+	refs        []skill.FileRef      // the files that it names, after the check
+	files       []skill.File         // those, with what they hold
+	infos       []records.FileInfo   // as they are on record
 	begun       time.Time
 	executionID string
 	began       func(executionID string) // told when the run is on record; may be nil
@@ -205,9 +210,10 @@ func (d *Dispatcher) stack() handler {
 					d.checked( // 400, 403 for paths, 413
 						d.admitted( // 429: no place; what waits for the database below has one
 							d.within( // 429: quotas of principal and tenant
-								d.recorded( // 503: on record before it begins, and before it is answered
-									d.recovered( // so that this too is on record
-										d.observed( // how strangers' skills end
-											d.kept( // what it takes to make it again
-												d.run)))))))))))
+								d.brought( // 404: files that it names
+									d.recorded( // 503: on record before it begins, and before it is answered
+										d.recovered( // so that this too is on record
+											d.observed( // how strangers' skills end
+												d.kept( // what it takes to make it again
+													d.run))))))))))))
 }

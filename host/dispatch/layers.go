@@ -153,8 +153,14 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 		defer leave()
 		err = c.skill.CheckInput(value, steps)
 	}
-	if err == nil && c.skill.Code {
+	switch c.refs = c.request.Files; {
+	case err != nil:
+	case c.skill.Code:
 		return c.readCode()
+	case len(c.refs) > 0 && !c.skill.Permissions.Scratch:
+		return wrongFile("files", "cannot be given to this skill: it has no working folder (permissions.scratch)")
+	default:
+		return checkFiles(c.refs, "")
 	}
 	if e, ok := errors.AsType[*skill.Error](err); ok {
 		words := logError("the input does not match the skill's input_schema")
@@ -245,9 +251,14 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	case c.script != nil:
 		work.Script, work.Args, work.Stdin = true, c.script.Args, c.script.Stdin
 	case c.code != nil:
-		work.Script, work.Code, work.Files = true, true, c.code.files
+		work.Script, work.Code = true, true
+		work.Files = []skill.File{{Name: target.Entry, Data: c.code.text}}
 	default:
 		work.Stdin = stdin(c)
+	}
+	work.Files = append(work.Files, c.files...)
+	if len(c.files) > 0 && OutsideSandbox(target.Kind) {
+		return wrongFile("files", "cannot be given to this skill: it runs outside the sandbox")
 	}
 	if err := d.tape(c, work); err != nil {
 		return err
@@ -300,7 +311,7 @@ func (d *Dispatcher) choose(ctx context.Context, c *call) (skill.Runner, skill.T
 	spec := s.Spec(target, c.principal.Tenant)
 	spec.Script = c.script != nil || s.Code
 	if s.Code {
-		spec.Code = c.code.files[0].Data
+		spec.Code = c.code.text
 	}
 	return d.o.Runners.Choose(ctx, spec, target, fallback)
 }

@@ -130,6 +130,7 @@ func (d *Dispatcher) starts(c *call) *records.Started {
 	if s.Session == "" {
 		s.Session = c.executionID
 	}
+	s.Files = c.infos
 	if c.script != nil {
 		s.Script = c.skill.Primary.Entry
 	}

@@ -94,7 +94,7 @@ func (d *Dispatcher) kept(next handler) handler {
 			return err
 		}
 		ran := &replay.Ran{
-			Started: c.started, Input: c.request.Input, Script: c.script, Call: c.work, Runner: c.target.Kind,
+			Started: c.started, Input: c.request.Input, Files: c.request.Files, Script: c.script, Call: c.work, Runner: c.target.Kind,
 			Reply: c.reply, Result: d.result(c, err),
 		}
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), keeping)

@@ -65,16 +65,21 @@ func (d *Dispatcher) scriptStack() handler {
 						d.within( // 429
 							d.admitted( // 429, before an approval of one call is used up
 								d.approved( // 403
-									d.recorded( // 503
-										d.recovered(
-											d.observed(
-												d.kept(
-													d.run))))))))))))
+									d.brought( // 404
+										d.recorded( // 503
+											d.recovered(
+												d.observed(
+													d.kept(
+														d.run)))))))))))))
 }
 
 func (d *Dispatcher) lineChecked(next handler) handler {
 	return func(ctx context.Context, c *call) error {
 		if err := d.checkLine(c.script); err != nil {
+			return err
+		}
+		c.refs = c.script.Files
+		if err := checkFiles(c.refs, ""); err != nil {
 			return err
 		}
 		return next(ctx, c)

@@ -163,6 +163,9 @@ func (c *caller) listTemplates(r *mcp.ListResourceTemplatesRequest) (*mcp.ListRe
 }
 
 func (c *caller) readResource(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	if id, name, ok := artifactOf(r.Params.URI); ok {
+		return c.readArtifact(ctx, r, id, name)
+	}
 	name, file, ok := parseURI(r.Params.URI)
 	if !ok || file == "" {
 		return nil, noResource(r.Params.URI)
@@ -182,12 +185,7 @@ func (c *caller) readResource(ctx context.Context, r *mcp.ReadResourceRequest) (
 			return nil, resourceError(r.Params.URI, err)
 		}
 		content.MIMEType = got.MediaType
-		out.holding(len(got.Data))
-		if isText(got.Data) {
-			content.Text, content.MIMEType = out.content(got.Data), cmp.Or(content.MIMEType, "text/plain")
-		} else {
-			content.Blob, content.MIMEType = out.blob(got.Data), cmp.Or(content.MIMEType, "application/octet-stream")
-		}
+		out.fill(content, got.Data)
 	}
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{content}, Cacheable: uncached}, nil
 }

@@ -232,6 +232,7 @@ func (b *bodies) toolResult(res *skill.Result, content func(data json.RawMessage
 	for _, text := range content(data) {
 		out.Content = append(out.Content, &mcp.TextContent{Text: b.text(text)})
 	}
+	out.Content = append(out.Content, b.artifacts(res.Meta.Artifacts)...)
 	return out
 }
 

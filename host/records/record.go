@@ -50,6 +50,7 @@ type Started struct {
 	Script        string              `json:"script,omitempty"` // of an Agent Skill, its path; "" of a skill's call
 	Owner         string              `json:"owner,omitempty"`  // tenant that uploaded the skill; "" of the operator's
 	Input         Payload             `json:"input"`
+	Files         []FileInfo          `json:"files,omitempty"` // that it brought along, or named
 	Limits        skill.LimitsJSON    `json:"limits"`
 	Instance      string              `json:"instance"`            // of the host that ran it
 	ReplayOf      string              `json:"replay_of,omitempty"` // execution that this one replays
@@ -74,6 +75,9 @@ type Finished struct {
 	Processes   *skill.Processes `json:"processes,omitempty"` // of a script; nil: it started none
 	Time        time.Time        `json:"time"`                // UTC, in microseconds
 }
+
+// FileInfo is what is known of a file that a call was given.
+type FileInfo = ArtifactInfo
 
 // ArtifactInfo is what is known of a file that a run left.
 type ArtifactInfo struct {

@@ -21,7 +21,7 @@ import (
 type wireCall struct {
 	Kind   skill.Kind
 	Call   skill.Call
-	Files  []wireFile
+	Files  []wireGiven
 	Replay int // bytes, and one more; 0: it is none
 }
 
@@ -54,7 +54,7 @@ func (w *wireCall) cut(body []byte) error {
 			return fmt.Errorf("%w: a file beyond its end", errFrame)
 		}
 		at -= f.Size
-		c.Files = append(c.Files, skill.File{Name: f.Name, Data: bytes.Clone(body[at : at+f.Size])})
+		c.Files = append(c.Files, skill.File{Name: f.Name, Data: bytes.Clone(body[at : at+f.Size]), Path: f.Path})
 	}
 	slices.Reverse(c.Files)
 	c.Stdin = body[:at:at]
@@ -97,6 +97,13 @@ const maxPrograms = 64
 type wireFile struct {
 	Name string
 	Size int
+}
+
+// wireGiven is a skill.File; without a path its bytes are in the body.
+type wireGiven struct {
+	Name string
+	Size int
+	Path string
 }
 
 func appendText[T ~string](b []byte, s T) []byte {
@@ -176,7 +183,10 @@ func (w *wireCall) append(b []byte) []byte {
 	b = appendText(b, c.Grants.Packages)
 	b = appendBool(b, c.Script)
 	b = appendBool(b, c.Code)
-	b = appendFiles(b, w.Files)
+	b = binary.AppendUvarint(b, uint64(len(w.Files)))
+	for _, f := range w.Files {
+		b = appendText(binary.AppendUvarint(appendText(b, f.Name), uint64(f.Size)), f.Path)
+	}
 	b = binary.AppendUvarint(b, c.Record)
 	return binary.AppendUvarint(b, uint64(w.Replay))
 }
@@ -201,7 +211,9 @@ func (w *wireCall) read(head []byte) error {
 	r.json(&c.Grants.HTTP)
 	c.Grants.Env, c.Grants.Packages = r.texts(), r.text()
 	c.Script, c.Code = r.bool(), r.bool()
-	w.Files = r.files()
+	for n := r.length(); n > 0 && !r.bad; n-- {
+		w.Files = append(w.Files, wireGiven{r.text(), r.length(), r.text()})
+	}
 	c.Record, w.Replay = r.number(), r.length()
 	return r.end()
 }

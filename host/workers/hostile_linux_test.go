@@ -40,6 +40,7 @@ type said struct {
 	starts                             uint64 // fuel of start-ups
 	files                              []saidFile
 	count                              uint64 // of files, where it is not their number
+	value                              uint64 // bytes of a value, and one more
 	processes                          string
 	differs                            string
 	recorded                           string // what stands where a recording does; "" for none
@@ -56,15 +57,17 @@ func (s said) bytes() string {
 	text(s.refused)
 	text(s.code)
 	text(s.message)
-	for _, n := range []uint64{s.exit, s.stdout, s.stderr, s.fuel, s.memory, s.starts, max(s.count, uint64(len(s.files)))} {
+	for _, n := range []uint64{s.exit, s.stdout, s.stderr, s.fuel, s.memory, s.starts} {
 		b = binary.AppendUvarint(b, n)
 	}
 	b = binary.AppendVarint(b, math.MinInt64) // times that nobody believes
 	b = binary.AppendVarint(b, math.MaxInt64)
+	b = binary.AppendUvarint(b, max(s.count, uint64(len(s.files))))
 	for _, f := range s.files {
 		text(f.name)
 		b = binary.AppendUvarint(b, f.size)
 	}
+	b = binary.AppendUvarint(b, s.value)
 	text(s.processes)
 	text(s.differs)
 	if s.recorded == "" {

@@ -160,7 +160,7 @@ func (w *process) do(ctx context.Context, of skill.Kind, call *skill.Call) (*ski
 func (w *process) talk(ctx context.Context, l *lane, id uint64, of skill.Kind, call *skill.Call) (*frame, error) {
 	wire := wireCall{Kind: of, Call: *call}
 	for i := range call.Files {
-		wire.Files = append(wire.Files, wireFile{call.Files[i].Name, len(call.Files[i].Data)})
+		wire.Files = append(wire.Files, wireGiven{call.Files[i].Name, len(call.Files[i].Data), call.Files[i].Path})
 	}
 	if call.Replay != nil {
 		wire.Replay = len(call.Replay) + 1

@@ -120,7 +120,9 @@ def _boot(main, program, written, files, first):
         """Imports what valued() needs, and does once what takes long the first time."""
         import ast
         import json
+        import warnings
 
+        warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")  # what is shown is saved
         json.dumps([1.5, "x", None, {"a": True}], allow_nan=False, ensure_ascii=False, default=str)
         compile(ast.parse("x = 1\nx"), path, "exec")
 
@@ -133,9 +135,8 @@ def _boot(main, program, written, files, first):
             tree = compile(f.read(), path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         code = compile(tree, path, "exec", dont_inherit=True)
-        if last is None:
-            return code
-        last = compile(ast.Expression(last.value), path, "eval", dont_inherit=True)
+        if last is not None:
+            last = compile(ast.Expression(last.value), path, "eval", dont_inherit=True)
 
         def plain(value):  # of numpy and pandas
             for name, more in (("tolist", {}), ("isoformat", {}), ("to_dict", {"orient": "records"})):
@@ -145,9 +146,21 @@ def _boot(main, program, written, files, first):
                 return list(value)
             raise TypeError
 
+        def images():
+            return {os.path.join(at, name) for at, _, names in os.walk(".") for name in names if name.endswith((".png", ".jpg", ".svg", ".pdf"))}
+
+        def figures(before):
+            """Saves what is plotted, unless the code has saved something."""
+            plots = sys.modules.get("matplotlib.pyplot")
+            if plots is not None and before == images():
+                for number in plots.get_fignums():
+                    plots.figure(number).savefig(f"figure-{number}.png")
+
         def run():
+            before = images() if "matplotlib" in sys.modules else set()
             exec(code, main)
-            value = eval(last, main)
+            value = None if last is None else eval(last, main)
+            figures(before)
             if value is None:
                 return
             told = {}

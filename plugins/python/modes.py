@@ -136,6 +136,9 @@ def _modes():
         def __fspath__(self):
             return self.path
 
+        def __reduce__(self):
+            raise TypeError("cannot pickle 'posix.DirEntry' object")
+
         def __repr__(self):
             return f"<DirEntry {self.name!r}>"
 

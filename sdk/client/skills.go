@@ -26,6 +26,7 @@ func (c *Client) Invoke(ctx context.Context, id skill.ID, input any) (*skill.Res
 // CallOptions are what a call may say beside its input; the zero value says nothing.
 type CallOptions struct {
 	Version string           // of the skill; "": the one that is enabled
+	Files   []skill.FileRef  // that its working folder begins with
 	Limits  skill.LimitsJSON // can only lower what the skill and the host allow; 0: no opinion
 }
 
@@ -68,8 +69,9 @@ func requestOf(id skill.ID, input any, o CallOptions) (any, error) {
 	return struct {
 		Input   any              `json:"input"`
 		Version string           `json:"version,omitempty"`
+		Files   []skill.FileRef  `json:"files,omitempty"`
 		Limits  skill.LimitsJSON `json:"limits,omitzero"`
-	}{input, o.Version, o.Limits}, nil
+	}{input, o.Version, o.Files, o.Limits}, nil
 }
 
 // Skills goes through the catalogue. Pages are asked for as they are needed.
@@ -167,6 +169,7 @@ func (c *Client) AgentSkill(ctx context.Context, name string) (*skill.AgentSkill
 type ScriptOptions struct {
 	Args   any              // the command line: a list as it is, or a map or struct of options; nil: none
 	Input  string           // on standard input
+	Files  []skill.FileRef  // that its working folder begins with
 	Limits skill.LimitsJSON // can only lower what the host allows; 0: no opinion
 	// Wait is how long to wait for an approval, where the call needs one: in whole seconds,
 	// a minute at most. 0: it is refused at once.
@@ -189,6 +192,7 @@ func (c *Client) RunScript(ctx context.Context, name, script string, o ScriptOpt
 	return c.result(ctx, "/agent-skills/"+part+"/scripts/"+file+":run", struct {
 		Args   any              `json:"args,omitempty"`
 		Input  string           `json:"input,omitempty"`
+		Files  []skill.FileRef  `json:"files,omitempty"`
 		Limits skill.LimitsJSON `json:"limits,omitzero"`
-	}{o.Args, o.Input, o.Limits})
+	}{o.Args, o.Input, o.Files, o.Limits})
 }

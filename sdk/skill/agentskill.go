@@ -54,6 +54,7 @@ type ScriptRequest struct {
 	Script  string   // its path in the folder; a leading "scripts/" may be left out
 	Args    []string // of the command line, without the script's own name
 	Stdin   []byte   // standard input as it is
+	Files   []FileRef
 	TraceID TraceID  // valid, as in a Request
 	Limits  Limits   // may only lower what the host says; zero: no opinion
 	Turn    Turn     // of the agent that asks; zero: none does

@@ -14,6 +14,7 @@ type Request struct {
 	Input   json.RawMessage // the value of "input"; the dispatcher checks it
 	Value   map[string]any  // Input as internal/strictjson decodes it; nil: the dispatcher does
 	TraceID TraceID         // valid; the edge has made one up where the caller gave none
+	Files   []FileRef       // that its working folder begins with
 	Limits  Limits          // may only lower what manifest and host say; zero: no opinion
 	Turn    Turn            // of the agent that asks; zero: none does
 }
@@ -66,6 +67,7 @@ type Call struct {
 type File struct {
 	Name string // a path in the working folder, slash-separated
 	Data []byte
+	Path string // absolute, of a file on the host with the content; "": Data is
 }
 
 // Reply is what a run left behind. Exactly one of these holds: Code is "" and
@@ -184,4 +186,24 @@ func Failure(id ID, trace TraceID, meta Meta, err error) *Result {
 	}
 	re.Status = re.Code.Status()
 	return &Result{SkillID: id, TraceID: trace, Error: re, Meta: meta}
+}
+
+// FileRef is a file of a call as its caller names it. Of its sources one is there: Text or Base64, the ID
+// of a file that was uploaded, or an Artifact of an earlier execution.
+type FileRef struct {
+	Name        string  `json:"name"` // a path in the working folder, slash-separated
+	Text        *string `json:"text,omitempty"`
+	Base64      *string `json:"base64,omitempty"`
+	ID          string  `json:"id,omitempty"`
+	ExecutionID string  `json:"execution_id,omitempty"`
+	Artifact    string  `json:"artifact,omitempty"`
+}
+
+// FileInfo is what is known of a file that was uploaded.
+type FileInfo struct {
+	ID        string    `json:"id"`   // its SHA-256, 64 hex digits
+	Name      string    `json:"name"` // as it was uploaded; "": it had none
+	Size      int64     `json:"size"` // bytes
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at"` // later, when it is used
 }

@@ -362,19 +362,11 @@ export type ChatUsage = {
   total_tokens: number;
 };
 
-/** A file with either `text` or `base64`. */
-export type CodeFile = {
-  base64?: string;
-  /** Name or path in the working folder. */
-  name: string;
-  text?: string;
-};
-
 export type CodeRequest = {
   /** The whole program. It runs as `main.py`, `main.js`, `main.ts` or `main.sh` in its working folder. */
   code: string;
   /** Files that the code finds in its working folder. */
-  files?: CodeFile[];
+  files?: FileRef[];
   language: "python" | "javascript" | "typescript" | "shell";
   limits?: RequestLimits;
 };
@@ -573,6 +565,39 @@ export type ExecutionList = {
 
 export type ExecutionStatus = "running" | "success" | "failed" | "terminated" | "timeout";
 
+/** A file that was uploaded. */
+export type FileInfo = {
+  created_at: string;
+  /** Later, when it is used. */
+  expires_at: string;
+  /** Its SHA-256. */
+  id: string;
+  /** As it was uploaded; empty: it had none. */
+  name: string;
+  /** Bytes. */
+  size: number;
+};
+
+export type FileList = {
+  data: FileInfo[];
+  /** The cursor of the next page; null: this is the last one. */
+  next: string | null;
+};
+
+/**
+ * A file for the working folder, with one source of its content: `text`, `base64`, the `id` of a
+ * file that was uploaded, or an `artifact` of an earlier execution.
+ */
+export type FileRef = {
+  artifact?: string;
+  base64?: string;
+  execution_id?: string;
+  id?: string;
+  /** Name or path in the working folder. */
+  name: string;
+  text?: string;
+};
+
 export type Health = {
   status: "ok";
   /** The version of the host. */
@@ -582,6 +607,11 @@ export type Health = {
 };
 
 export type InvokeRequest = {
+  /**
+   * Files that the skill finds in its working folder, which it must have asked for
+   * (`permissions.scratch`).
+   */
+  files?: FileRef[];
   /** Input as the skill's input_schema says. */
   input: Record<string, unknown>;
   limits?: RequestLimits;
@@ -786,6 +816,8 @@ export type ScriptReview = {
 export type ScriptRunRequest = {
   /** The command line: a list of strings and numbers, or an object whose keys become options. */
   args?: unknown[] | Record<string, unknown> | null;
+  /** Files that the script finds in its working folder, instead of the skill's own of these names. */
+  files?: FileRef[];
   /** The text on standard input. */
   input?: string;
   limits?: RequestLimits;
@@ -1976,6 +2008,163 @@ export interface paths {
         499: Problem;
         500: Problem;
         502: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/files": {
+    /** List the files that you uploaded, the newest first. (listFiles) */
+    GET: {
+      query?: {
+        /** Maximum number of entries. */
+        limit?: number;
+        /** The `next` value of the previous page. */
+        cursor?: string;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: FileList;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+    /** Upload a file for calls. (uploadFile) */
+    POST: {
+      query?: {
+        /** Its name, for lists and downloads. */
+        name?: string;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      body: Blob | FormData;
+      answers: {
+        201: FileInfo;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        415: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/files/{id}": {
+    /** Get what is known of a file. (getFile) */
+    GET: {
+      path: {
+        /** The id of the file, its SHA-256. */
+        id: string;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: FileInfo;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+    /** Delete a file. (deleteFile) */
+    DELETE: {
+      path: {
+        /** The id of the file, its SHA-256. */
+        id: string;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        204: undefined;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/files/{id}/content": {
+    /** Get the content of a file. (getFileContent) */
+    GET: {
+      path: {
+        /** The id of the file, its SHA-256. */
+        id: string;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: Blob;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
         503: Problem;
       };
     };

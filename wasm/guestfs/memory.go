@@ -147,13 +147,13 @@ type FileInfo struct {
 	Size int64 // bytes
 }
 
-// Files lists the regular files of the top folder, by name.
+// Files lists the regular files of the top folder, by name, but those that were only given.
 func (m *Memory) Files() []FileInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []FileInfo
 	for name, n := range m.root.children {
-		if !n.dir && n.target == "" {
+		if !n.dir && n.target == "" && (n.shadow == nil || n.shadow.at != name) {
 			out = append(out, FileInfo{name, n.size})
 		}
 	}

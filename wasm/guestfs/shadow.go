@@ -36,12 +36,15 @@ func (m *Memory) Shadow(dir string, from FS, most int) error {
 	return nil
 }
 
-// Give puts a file there whose content is the one file of a file system, as Shadow does with
+// Give puts a file there whose content is a file of another file system, as Shadow does with
 // many. Directories on the way are made, and what file had the name is replaced.
-func (m *Memory) Give(name string, from FS) error {
-	st, errno := from.Stat(".", true)
-	if errno != 0 {
+func (m *Memory) Give(name string, from FS, file string) error {
+	st, errno := from.Stat(file, true)
+	switch {
+	case errno != 0:
 		return errno
+	case st.Kind != KindRegular:
+		return EINVAL
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +74,7 @@ func (m *Memory) Give(name string, from FS) error {
 	if errno != 0 {
 		return errno
 	}
-	n.shadow, n.size = &shadow{from, ".", name}, st.Size
+	n.shadow, n.size = &shadow{from, file, name}, st.Size
 	return nil
 }
 

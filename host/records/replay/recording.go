@@ -27,6 +27,7 @@ type Recording struct {
 	Runner  skill.Kind      `json:"runner"`
 	Entry   string          `json:"entry"`
 	Input   []byte          `json:"input,omitempty"`  // of a call, byte by byte as the guest read it
+	Files   []skill.FileRef `json:"files,omitempty"`  // beside those that the input names
 	Script  *Line           `json:"script,omitempty"` // of a script's run
 	Limits  Limits          `json:"limits"`
 	Granted Granted         `json:"granted"`

@@ -17,6 +17,7 @@ import (
 type Ran struct {
 	Started *records.Started
 	Input   []byte               // of a call
+	Files   []skill.FileRef      // of a call, beside those that its input names
 	Script  *skill.ScriptRequest // of a script's run; nil of a call
 	Call    *skill.Call          // as a runner got it
 	Runner  skill.Kind
@@ -142,9 +143,9 @@ func (r *Recordings) recording(ran *Ran) *Recording {
 		Seen: ran.Reply.Recording.Seen, More: ran.Reply.Recording.More, End: endOf(ran.Result), Draws: ran.Reply.Recording.Draws,
 	}
 	if ran.Script != nil {
-		rec.Script = &Line{Args: ran.Script.Args, Stdin: ran.Script.Stdin}
+		rec.Script, rec.Files = &Line{Args: ran.Script.Args, Stdin: ran.Script.Stdin}, ran.Script.Files
 	} else {
-		rec.Input = ran.Input
+		rec.Input, rec.Files = ran.Input, ran.Files
 	}
 	return rec
 }
@@ -294,12 +295,12 @@ func (rec *Recording) again() *Again {
 	a := &Again{
 		Of: s.ExecutionID, Digest: s.Digest, Target: skill.Target{Kind: rec.Runner, Entry: rec.Entry}, Draws: rec.Draws,
 		Request: skill.Request{
-			SkillID: skill.ID(s.Skill), Version: s.Version, Input: rec.Input, TraceID: skill.TraceID(s.TraceID), Limits: skill.Limits(rec.Limits),
+			SkillID: skill.ID(s.Skill), Version: s.Version, Input: rec.Input, Files: rec.Files, TraceID: skill.TraceID(s.TraceID), Limits: skill.Limits(rec.Limits),
 		},
 	}
 	if rec.Script != nil {
 		a.Script = &skill.ScriptRequest{
-			Skill: s.Skill, Script: s.Script, Args: rec.Script.Args, Stdin: rec.Script.Stdin, TraceID: a.Request.TraceID, Limits: a.Request.Limits,
+			Skill: s.Skill, Script: s.Script, Args: rec.Script.Args, Stdin: rec.Script.Stdin, Files: rec.Files, TraceID: a.Request.TraceID, Limits: a.Request.Limits,
 		}
 	}
 	return a

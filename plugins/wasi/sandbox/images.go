@@ -120,6 +120,11 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 		return nil, err
 	}
 	defer s.release(k)
+	begin, release, err := s.Folders.bring(call)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	var made struct {
 		artifacts []skill.Artifact
 		value     []byte
@@ -131,7 +136,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 			Fuel: l.Fuel, Memory: l.Memory, Timeout: left,
 			Output: int64(min(l.Output, math.MaxInt64)), // bounded
 		},
-		Begin: bring(call),
+		Begin: begin,
 		Done: func(f wasm.Files) {
 			if call.Script {
 				made.artifacts, made.value = written(f.Scratch), valueOf(f.Scratch, call)

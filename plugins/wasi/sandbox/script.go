@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"openskill/sdk/skill"
@@ -52,23 +53,57 @@ func (v *View) workplace(scratch guestfs.Limits) error {
 	return nil
 }
 
-// bring puts the files of a call into the working folder of its script.
-func bring(call *skill.Call) func(wasm.Files) error {
-	if len(call.Files) == 0 {
-		return nil
+// bring gives what puts the files of a call where its guest works: the working folder of a
+// script, or /work. The folders of the host that have them are open until they are released.
+func (f *Folders) bring(call *skill.Call) (begin func(wasm.Files) error, release func(), err error) {
+	var open []*Folder
+	release = func() {
+		for _, d := range open {
+			d.Release()
+		}
 	}
-	return func(f wasm.Files) error {
+	if len(call.Files) == 0 {
+		return nil, release, nil
+	}
+	from := make([]guestfs.FS, len(call.Files))
+	for i := range call.Files {
+		file := &call.Files[i]
+		if file.Path == "" {
+			from[i] = guestfs.Bytes(file.Data)
+			continue
+		}
+		d, err := f.Acquire(filepath.Dir(file.Path), false)
+		if err != nil {
+			release()
+			return nil, nil, &skill.Error{Op: "sandbox.bring", Code: skill.Internal, Err: err}
+		}
+		open, from[i] = append(open, d), d
+	}
+	folder := ""
+	if call.Script {
+		folder = own + "/"
+	}
+	return func(files wasm.Files) error {
 		for i := range call.Files {
-			file := &call.Files[i]
-			err := f.Scratch.Give(own+"/"+file.Name, guestfs.Bytes(file.Data))
-			if err != nil {
-				return &skill.Error{
-					Op: "sandbox.bring", Code: skill.InvalidArgument, Subject: "files", Err: err,
-					Message: "cannot put the file " + skill.CleanText(file.Name, 80) + " into the working folder: another file or folder is in its way, or there are too many",
-				}
+			file, name := &call.Files[i], "."
+			if file.Path != "" {
+				name = filepath.Base(file.Path)
+			}
+			if files.Scratch == nil {
+				return notBrought(file, fs.ErrPermission)
+			}
+			if err := files.Scratch.Give(folder+file.Name, from[i], name); err != nil {
+				return notBrought(file, err)
 			}
 		}
 		return nil
+	}, release, nil
+}
+
+func notBrought(file *skill.File, err error) error {
+	return &skill.Error{
+		Op: "sandbox.bring", Code: skill.InvalidArgument, Subject: "files", Err: err,
+		Message: "cannot put the file " + skill.CleanText(file.Name, 80) + " into the working folder: the skill has none, another file or folder is in its way, or there are too many",
 	}
 }
 

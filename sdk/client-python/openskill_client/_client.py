@@ -24,6 +24,8 @@ from ._types import (
     ConversationSummary,
     Descriptor,
     Execution,
+    FileInfo,
+    FileRef,
     Limits,
     Meta,
     Outcome,
@@ -123,16 +125,22 @@ class Client:
 
     # Skills
 
-    def invoke(self, skill_id: str, input: Optional[Mapping[str, Any]] = None, *, version: str = "", limits: Optional[Limits] = None) -> Result:
+    def invoke(
+        self, skill_id: str, input: Optional[Mapping[str, Any]] = None, *, version: str = "", files: Optional[Sequence[FileRef]] = None,
+        limits: Optional[Limits] = None
+    ) -> Result:
         """Calls a skill with what its schema asks for, and waits for its answer. A call that
         failed raises an Error, whose result has the meta of what ran."""
-        return _result(self._object("POST", _invoke(skill_id), _request(input, version, limits)))
+        return _result(self._object("POST", _invoke(skill_id), _request(input, version, files, limits)))
 
-    def start(self, skill_id: str, input: Optional[Mapping[str, Any]] = None, *, version: str = "", limits: Optional[Limits] = None) -> "Run":
+    def start(
+        self, skill_id: str, input: Optional[Mapping[str, Any]] = None, *, version: str = "", files: Optional[Sequence[FileRef]] = None,
+        limits: Optional[Limits] = None
+    ) -> "Run":
         """Begins a call that goes on by itself, and gives it as soon as it is on record. Who may
         not read executions (executions:read) waits for the answer here; the Run has it then."""
         headers = self._headers({"Prefer": "respond-async"})
-        status, _, answer = self._http.call("POST", _invoke(skill_id), _request(input, version, limits), headers)
+        status, _, answer = self._http.call("POST", _invoke(skill_id), _request(input, version, files, limits), headers)
         if not isinstance(answer, dict):
             raise OpenSkillError("the response is not an object; check that the base URL is an openSkill server")
         if status != 202:
@@ -180,14 +188,34 @@ class Client:
 
     def run_script(
         self, name: str, script: str, args: Union[Sequence[Union[str, float]], Mapping[str, Any], None] = None, *, input: str = "",
-        limits: Optional[Limits] = None, wait: int = 0
+        files: Optional[Sequence[FileRef]] = None, limits: Optional[Limits] = None, wait: int = 0
     ) -> Result:
         """Runs a script of an Agent Skill, and gives what it printed, as invoke does. args is the
         command line, or options by name; input is on standard input. Where the call needs an
         approval, it waits for that for wait seconds: 60 at most, and less than the timeout."""
         path = f"/agent-skills/{segment('name of an Agent Skill', name)}/scripts/{segment('name of a script', script)}:run"
-        given = {"args": args, "input": input, "limits": limits}
+        given = {"args": args, "input": input, "files": files, "limits": limits}
         return _result(self._object("POST", path, {k: v for k, v in given.items() if v}, **({"Prefer": f"wait={int(wait)}"} if wait > 0 else {})))
+
+    # Code and files
+
+    def run_code(self, language: str, code: str, *, files: Optional[Sequence[FileRef]] = None, limits: Optional[Limits] = None) -> Result:
+        """Runs a program in a fresh sandbox: python, javascript, typescript or shell. It needs the
+        scope skills:invoke:run_code."""
+        given = {"language": language, "code": code, "files": files, "limits": limits}
+        return _result(self._object("POST", "/code:run", {k: v for k, v in given.items() if v is not None}))
+
+    def upload_file(self, source: _pack.Source, name: str = "") -> FileInfo:
+        """Uploads a file for calls, by its path or its bytes; they name it by its id."""
+        if not name and not isinstance(source, bytes):
+            name = os.path.basename(os.fspath(source))
+        path = "/files" + ("?name=" + quote(name, safe="") if name else "")
+        return cast(FileInfo, self._object("POST", path, (_pack.read(source), "application/octet-stream")))
+
+    def artifact(self, execution_id: str, name: str) -> bytes:
+        """A file that an execution left, by its name in the result's meta."""
+        path = f"/executions/{segment('execution id', execution_id)}/artifacts/{quote(name, safe='')}"
+        return self._http.content(path, self._headers())
 
     # Uploads
 
@@ -369,13 +397,10 @@ def _approve(conversation: str) -> str:
     return f"/agent/conversations/{segment('id of a conversation', conversation)}:approve"
 
 
-def _request(input: Optional[Mapping[str, Any]], version: str, limits: Optional[Limits]) -> Dict[str, Any]:
+def _request(input: Optional[Mapping[str, Any]], version: str, files: Optional[Sequence[FileRef]], limits: Optional[Limits]) -> Dict[str, Any]:
     body: Dict[str, Any] = {"input": {} if input is None else input}
-    if version:
-        body["version"] = version
-    if limits:
-        body["limits"] = limits
-    return body
+    given = {"version": version, "files": files, "limits": limits}
+    return dict(body, **{k: v for k, v in given.items() if v})
 
 
 def _decision(approve: bool, approval_id: str, *more: Any) -> Dict[str, Any]:

@@ -67,6 +67,13 @@ class Transport:
             text = self._read(answer)
         return answer.status, given, _decode(text, given)
 
+    def content(self, path: str, headers: Dict[str, str]) -> bytes:
+        """The bytes of a file."""
+        clock = _Clock(time.monotonic() + self._timeout)
+        connection, answer, _ = self._send("GET", path, None, dict(headers, Accept="application/octet-stream"), clock)
+        with _closing(connection, answer):
+            return self._read(answer)
+
     def stream(self, path: str, body: Any, headers: Dict[str, str]) -> "Tuple[str, Iterator[Tuple[str, bytes]]]":
         """Posts body, and gives the trace id and the events of the answer. What fails before the
         first event is raised here; the connection ends with the iterator."""

@@ -16,6 +16,27 @@ class Limits(TypedDict, total=False):
     scratch_mb: int
 
 
+class FileRef(TypedDict, total=False):
+    """A file for a call: a name, and one source of its content."""
+
+    name: str  # a path in the working folder
+    text: str
+    base64: str
+    id: str  # of a file that was uploaded
+    execution_id: str  # with artifact, a file that an earlier execution left
+    artifact: str
+
+
+class FileInfo(TypedDict, total=False):
+    """A file that was uploaded."""
+
+    id: str
+    name: str
+    size: int
+    created_at: str
+    expires_at: str
+
+
 class Artifact(TypedDict, total=False):
     name: str
     size: int

@@ -1,0 +1,39 @@
+package app
+
+import (
+	"context"
+	"path/filepath"
+
+	"openskill/host/app/config"
+	"openskill/host/catalogue"
+	"openskill/host/records"
+	"openskill/sdk/skill"
+)
+
+// filesDir is the folder for copies of a tenant's files, which its workers may read.
+func filesDir(s *config.Settings, tenant string) string {
+	path, err := filepath.Abs(filepath.Join(s.StateDir, "files", catalogue.Folder(tenant))) // a worker has another working folder
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// Files are those that callers bring along.
+func (h *Host) Files() *records.Files { return h.kept.files }
+
+// callFiles finds files of calls.
+type callFiles struct{ *kept }
+
+// File implements [dispatch.Files].
+func (f callFiles) File(ctx context.Context, p skill.Principal, r *skill.FileRef) (skill.File, int64, error) {
+	if r.ID != "" {
+		path, info, err := f.files.Path(ctx, p, r.ID)
+		if err != nil {
+			return skill.File{}, 0, err
+		}
+		return skill.File{Path: path}, info.Size, nil
+	}
+	data, err := f.executions.File(ctx, p, r.ExecutionID, r.Artifact)
+	return skill.File{Data: data}, int64(len(data)), err
+}

@@ -1,0 +1,29 @@
+-- Files that callers bring along to calls, by tenant and SHA-256: content names the parts of one. Times
+-- are microseconds since 1970.
+
+-- +goose Up
+CREATE TABLE agent.files (
+    tenant     TEXT NOT NULL,
+    digest     VARCHAR(64) NOT NULL,
+    name       TEXT NOT NULL,
+    size       BIGINT NOT NULL,
+    principal  TEXT NOT NULL,
+    content    TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    PRIMARY KEY (tenant, digest)
+);
+CREATE INDEX idx_files_expires_at ON agent.files (expires_at);
+CREATE UNIQUE INDEX uq_files_content ON agent.files (content);
+CREATE TABLE agent.file_parts (
+    content    TEXT NOT NULL,
+    part       BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    body       BYTEA NOT NULL,
+    PRIMARY KEY (content, part)
+);
+CREATE INDEX idx_file_parts_created_at ON agent.file_parts (created_at);
+
+-- +goose Down
+DROP TABLE agent.file_parts;
+DROP TABLE agent.files;

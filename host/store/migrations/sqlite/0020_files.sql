@@ -1,0 +1,29 @@
+-- Files that callers bring along to calls, by tenant and SHA-256: content names the parts of one. Times
+-- are microseconds since 1970.
+
+-- +goose Up
+CREATE TABLE files (
+    tenant     TEXT NOT NULL,
+    digest     TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    size       INTEGER NOT NULL,
+    principal  TEXT NOT NULL,
+    content    TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, digest)
+) STRICT;
+CREATE INDEX idx_files_expires_at ON files (expires_at);
+CREATE UNIQUE INDEX uq_files_content ON files (content);
+CREATE TABLE file_parts (
+    content    TEXT NOT NULL,
+    part       INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    body       BLOB NOT NULL,
+    PRIMARY KEY (content, part)
+) STRICT;
+CREATE INDEX idx_file_parts_created_at ON file_parts (created_at);
+
+-- +goose Down
+DROP TABLE file_parts;
+DROP TABLE files;

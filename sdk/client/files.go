@@ -1,0 +1,46 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"openskill/sdk/skill"
+)
+
+// UploadFile uploads a file for calls, which name it by its ID in a [skill.FileRef]. name may be "".
+func (c *Client) UploadFile(ctx context.Context, name string, content []byte) (*skill.FileInfo, error) {
+	path := "/files"
+	if name != "" {
+		path += "?name=" + url.QueryEscape(name)
+	}
+	return get[skill.FileInfo](ctx, c, http.MethodPost, path, raw{"application/octet-stream", content})
+}
+
+// Artifact gives a file that an execution left, by its name in the result's Meta.
+func (c *Client) Artifact(ctx context.Context, executionID, name string) ([]byte, error) {
+	id, err := segment("execution id", executionID)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.send(ctx, http.MethodGet, "/executions/"+id+"/artifacts/"+url.PathEscape(name), nil, "application/octet-stream")
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	return c.body(res)
+}
+
+// Code is a program for [Client.RunCode].
+type Code struct {
+	Language string           `json:"language"` // python, javascript, typescript or shell
+	Code     string           `json:"code"`
+	Files    []skill.FileRef  `json:"files,omitempty"` // that its working folder begins with
+	Limits   skill.LimitsJSON `json:"limits,omitzero"` // can only lower what the host allows
+}
+
+// RunCode runs a program in a fresh sandbox, and gives what it printed, as Invoke does. It needs the scope
+// skills:invoke:run_code.
+func (c *Client) RunCode(ctx context.Context, code Code) (*skill.Result, error) {
+	return c.result(ctx, "/code:run", code)
+}
