@@ -42,7 +42,7 @@ func (a *cli) serveMCP(ctx context.Context, flags *settingsFlags) error {
 	defer h.Close() // everything is answered; the process ends
 	a.skipped(h)
 	m, err := mcp.New(mcp.Options{ // each call has its own context
-		Door: h, Catalogue: h.Catalogue(), AgentSkills: h.AgentSkills(), Approvals: h.Approvals(),
+		Door: h, Catalogue: h.Catalogue(), AgentSkills: h.AgentSkills(), Artifact: h.Artifact, Approvals: h.Approvals(),
 		Logger: log, Version: app.Version, BodyLimit: s.MaxBody(),
 	})
 	if err != nil {

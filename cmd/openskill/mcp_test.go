@@ -150,7 +150,7 @@ func TestOfficialMCPClient(t *testing.T) {
 		var out bytes.Buffer
 		run.Stdout, run.Stderr = &out, log
 		err := run.Run()
-		if ok := strings.Count(out.String(), "ok "); err != nil || ok != 20 {
+		if ok := strings.Count(out.String(), "ok "); err != nil || ok != 22 {
 			t.Errorf("%d checks hold, %v\n%s\n%s", ok, err, out.String(), log)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 
 	"openskill/host/app/config"
 	"openskill/host/catalogue"
-	"openskill/host/records"
 	"openskill/sdk/skill"
 )
 
@@ -19,8 +18,10 @@ func filesDir(s *config.Settings, tenant string) string {
 	return path
 }
 
-// Files are those that callers bring along.
-func (h *Host) Files() *records.Files { return h.kept.files }
+// Artifact gives a file that an execution left, to who may see it.
+func (h *Host) Artifact(ctx context.Context, p skill.Principal, executionID, name string) ([]byte, error) {
+	return h.kept.executions.File(ctx, p, executionID, name)
+}
 
 // callFiles finds files of calls.
 type callFiles struct{ *kept }

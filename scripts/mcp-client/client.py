@@ -10,6 +10,7 @@ PYTHON=no in the environment says that the host has no Python runtime. Each thin
 holds is a line "ok …"; the first that does not ends the program.
 """
 
+import base64
 import hashlib
 import os
 import pathlib
@@ -86,6 +87,28 @@ async def calls(c: Client) -> None:
     bad = await c.call_tool("echoes", {"n": "seven", "m": 1})
     assert bad.is_error and text(bad).startswith("INVALID_ARGUMENT: "), bad
     await refused(c.call_tool("nosuch", {}), types.INVALID_PARAMS)
+
+
+async def code(c: Client) -> None:
+    """A file goes into code, and one comes out by its link."""
+    if os.environ.get("PYTHON") == "no":
+        return
+    program = "n = len(open('in/a.txt').read())\nopen('out.bin', 'wb').write(bytes(range(256)))\nopen('out.txt', 'w').write('é' * n)\nn"
+    ran = await c.call_tool("run_code", {"language": "python", "code": program, "files": [{"name": "in/a.txt", "text": "hay"}]})
+    assert not ran.is_error and ran.structured_content == {"stdout": "", "value": 3}, ran
+    links = {block.name: block for block in ran.content if block.type == "resource_link"}
+    assert sorted(links) == ["out.bin", "out.txt"], ran.content
+    assert links["out.bin"].size == 256, links
+    binary = (await c.read_resource(links["out.bin"].uri)).contents[0]
+    assert base64.b64decode(binary.blob) == bytes(range(256)), binary
+    plain = (await c.read_resource(links["out.txt"].uri)).contents[0]
+    assert plain.text == "ééé" and plain.mime_type.startswith("text/plain"), plain
+    again = {"name": "b.bin", "execution_id": str(links["out.bin"].uri).split("/")[3], "artifact": "out.bin"}
+    ran = await c.call_tool("run_code", {"language": "shell", "code": "wc -c < b.bin", "files": [again]})
+    assert not ran.is_error and ran.structured_content["stdout"].strip() == "256", ran
+    failed = await c.call_tool("run_code", {"language": "python", "code": "1 / 0"})
+    assert failed.is_error and "line 1" in text(failed), failed
+    await refused(c.read_resource(str(links["out.bin"].uri) + "x"), types.INVALID_PARAMS)
 
 
 async def agent_skills(c: Client) -> None:
@@ -205,6 +228,7 @@ async def main() -> None:
             for name, check in {
                 "lists": lambda: lists(c, revision),
                 "calls": lambda: calls(c),
+                "code": lambda: code(c),
                 "agent_skills": lambda: agent_skills(c),
                 "progress": lambda: progress(c),
                 "cancel": lambda: cancel(c),
