@@ -170,7 +170,10 @@ func filesOf(to *[]skill.FileRef) func(string, []byte) error {
 				return text(*to, 0)
 			}
 			err := readMembers(one, at+".", []member{
-				{"name", text(&f.Name, 0)}, {"id", text(&f.ID, 0)}, {"execution_id", text(&f.ExecutionID, 0)}, {"artifact", text(&f.Artifact, 0)},
+				{"name", text(&f.Name, 0)},
+				{"id", text(&f.ID, 0)},
+				{"execution_id", text(&f.ExecutionID, 0)},
+				{"artifact", text(&f.Artifact, 0)},
 				{"text", func(field string, value []byte) error { return given(&f.Text)(field, value) }},
 				{"base64", func(field string, value []byte) error { return given(&f.Base64)(field, value) }},
 			})

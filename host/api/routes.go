@@ -111,7 +111,7 @@ func (s *Server) table() []Route {
 	mcp, console, metrics := s.mounted(o.MCP), s.mounted(s.console), s.mounted(o.Metrics)
 	rows := []Route{
 		{post, pathInvoke, invoker, kindCall, s.invoke},
-		{post, pathCode, []string{skill.ScopeInvoke, skill.ScopeInvoke + ":" + string(skill.RunCode)}, kindCall, s.runCode},
+		{post, pathCode, []string{skill.ScopeInvoke, skill.ScopeInvoke + ":" + skill.RunCode}, kindCall, s.runCode},
 		{get, "/skills", read, kindList, s.listSkills},
 		{get, "/skills/{id}", read, kindList, s.getSkill},
 		{get, "/skills/{id}/versions", read, kindList, s.listVersions},

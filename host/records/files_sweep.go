@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -61,15 +62,17 @@ func (f *Files) dropParts(ctx context.Context, tenant, content string) {
 // sweepCopies removes copies below a folder that were not used since files of that age expired, and
 // what came in and was left behind.
 func (f *Files) sweepCopies(root string, now time.Time) error {
-	copies, err := filepath.Glob(filepath.Join(root, "*", "*"))
+	files := os.DirFS(root)
+	copies, err := fs.Glob(files, "*/*")
 	if err != nil {
 		return err
 	}
-	left, err := filepath.Glob(filepath.Join(root, "*", incomingPrefix+"*"))
+	left, err := fs.Glob(files, "*/"+incomingPrefix+"*")
 	if err != nil {
 		return err
 	}
-	for _, path := range append(copies, left...) {
+	for _, name := range append(copies, left...) {
+		path := filepath.Join(root, filepath.FromSlash(name))
 		age := max(2*f.o.Keep, time.Hour)
 		if strings.HasPrefix(filepath.Base(path), incomingPrefix) {
 			age = time.Hour

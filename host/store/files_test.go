@@ -52,6 +52,7 @@ var (
 
 // filesKept: what was put is found by its digest within its tenant, with its content, and not elsewhere.
 func filesKept(t *testing.T, db *store.DB) {
+	t.Helper()
 	f, dir := filesOn(t, db, nil)
 	content := make([]byte, 300_000) // in three parts
 	_, _ = rand.Read(content)
@@ -120,6 +121,7 @@ func count(t *testing.T, db *store.DB, table string) (n int) {
 
 // filesOfTwoHosts: what one host took in, another one uses; bytes that are not those of the digest it refuses.
 func filesOfTwoHosts(t *testing.T, open func() *store.DB) {
+	t.Helper()
 	a, _ := filesOn(t, open(), nil)
 	b, _ := filesOn(t, open(), nil)
 	info := musttest.Get(a.Put(t.Context(), ann, "x", strings.NewReader("hay")))(t)
@@ -142,6 +144,7 @@ func filesOfTwoHosts(t *testing.T, open func() *store.DB) {
 
 // filesBounded: one that is too large, or too many, is refused, and leaves nothing; so does one that is cut off.
 func filesBounded(t *testing.T, db *store.DB) {
+	t.Helper()
 	f, dir := filesOn(t, db, func(o *records.FilesOptions) { o.MostOfOne, o.MostOfAll = 100, records.Room{Bytes: 150, Items: 3} })
 	put := func(p skill.Principal, from io.Reader) error {
 		_, err := f.Put(t.Context(), p, "", from)
@@ -173,6 +176,7 @@ func filesBounded(t *testing.T, db *store.DB) {
 // filesExpire: a file goes a while after its last use, with its parts and its copy, and so do the parts of a
 // host that was killed.
 func filesExpire(t *testing.T, db *store.DB) {
+	t.Helper()
 	now := time.Now().UTC()
 	f, dir := filesOn(t, db, func(o *records.FilesOptions) { o.Keep, o.Now = time.Hour, func() time.Time { return now } })
 	used := musttest.Get(f.Put(t.Context(), ann, "", strings.NewReader("used")))(t)
@@ -211,6 +215,7 @@ func filesExpire(t *testing.T, db *store.DB) {
 
 // filesAtOnce: the same file many times at once is one.
 func filesAtOnce(t *testing.T, db *store.DB) {
+	t.Helper()
 	f, _ := filesOn(t, db, nil)
 	content := strings.Repeat("x", 200_000)
 	var wg sync.WaitGroup

@@ -86,7 +86,7 @@ func TestCodeHostile(t *testing.T) {
 		}
 		for text, want := range map[string]string{
 			"'x' * (1 << 21)": "  1", // of the scratch space
-			"'x' * 600_000": " OUTPUT_LIMIT 0",
+			"'x' * 600_000":   " OUTPUT_LIMIT 0",
 			"open('/tmp/.value', 'w').write('not JSON'); import os; os._exit(0)": "not JSON  0",
 		} {
 			c := code(t, text)

@@ -46,7 +46,7 @@ func Scopes() []string {
 }
 
 // RunCode is the skill that runs the code of its callers.
-const RunCode ID = "run_code"
+const RunCode = "run_code"
 
 // ValidScope reports whether s is one of [Scopes], or allows calls of one skill.
 func ValidScope(s string) bool {
