@@ -51,7 +51,7 @@ ended with 0.`,
   openskill code --language shell --file data/log.txt=server.log <<< 'grep -c ERROR data/log.txt'`,
 		Args: takes(0, 1),
 	}
-	flags := bindSettings(cmd, "state", "debug")
+	flags := bindSettings(cmd, "skills", "cli-dir", "data", "state", "debug")
 	f := cmd.Flags()
 	f.Var(cliflag.Text(&o.language, "LANGUAGE"), "language", "python, javascript, typescript or shell; default: by the ending of FILE, else python")
 	f.Var(cliflag.Texts(&o.files, "[NAME=]PATH"), "file", "put the file PATH into the working folder, as NAME; repeatable")
@@ -75,7 +75,7 @@ func (a *cli) code(ctx context.Context, flags *settingsFlags, o *codeFlags, file
 	if err != nil {
 		return err
 	}
-	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Roots: []string{}, Brief: true})
+	h, err := app.Open(s, &app.Options{Log: a.logger(level(s, slog.LevelError)), Brief: true})
 	if err != nil {
 		return hostFailed(err)
 	}

@@ -230,7 +230,7 @@ func (h *Host) openRunners(s *config.Settings, d state) error {
 		h.owns(h.engine.Close)
 		h.all = all.Runners(all.Options{
 			Engine: h.engine, StateDir: d.root, Python: s.Python, TempDir: d.temp,
-			Outgoing: h.traced(outgoing(s, h.log, h.alone, h.denied)), Imports: h.importsOf(),
+			Outgoing: h.traced(calling{outgoing(s, h.log, h.alone, h.denied), h}), Imports: h.importsOf(),
 		})
 	}
 	set, err := dispatch.NewSet(h.all...)

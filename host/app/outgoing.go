@@ -1,8 +1,12 @@
 package app
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"log/slog"
 
+	"openskill/host/agent/tools"
 	"openskill/host/app/config"
 	"openskill/host/workers/egress"
 	"openskill/sdk/skill"
@@ -17,6 +21,55 @@ func outgoing(s *config.Settings, log *slog.Logger, alone bool, denied func(*ski
 		return client
 	}
 	return scriptsOnly{client, egress.Nowhere(denied)}
+}
+
+// calling has the code of callers call skills: what it asks of the network by a skill's id goes to the door.
+type calling struct {
+	skill.Outgoing
+	host *Host
+}
+
+// For implements [skill.Outgoing].
+func (o calling) For(call *skill.Call) skill.Fetch {
+	ask := o.Outgoing.For(call)
+	if !call.Code {
+		return ask
+	}
+	execution := call.ExecutionID
+	return func(ctx context.Context, request []byte) []byte {
+		head, input, _ := bytes.Cut(request, []byte("\n"))
+		var to struct{ Skill *string }
+		if !bytes.Contains(head, []byte(`"skill"`)) || json.Unmarshal(head, &to) != nil || to.Skill == nil {
+			return ask(ctx, request)
+		}
+		if *to.Skill == "" {
+			return o.host.forCode(execution)
+		}
+		r := o.host.door.Nested(ctx, execution, skill.ID(*to.Skill), input)
+		answer, err := json.Marshal(r)
+		if err != nil { // its data is JSON, which the door has read
+			answer, _ = json.Marshal(skill.Failure(r.SkillID, r.TraceID, r.Meta, err))
+		}
+		return append(answer, '\n')
+	}
+}
+
+// forCode lists the skills that the code of an execution may call, in the form of models' tools.
+func (h *Host) forCode(execution string) []byte {
+	list := []skill.Tool{}
+	if p, ok := h.door.Caller(execution); ok && p.May(skill.ScopeRead) {
+		all, err := h.Catalogue().seen(p)
+		for i := range all {
+			if d := &all[i]; err == nil && d.Enabled && d.ID != skill.RunCode && p.MayInvoke(d.ID) {
+				list = append(list, tools.Of(d))
+			}
+		}
+	}
+	b, err := json.Marshal(list)
+	if err != nil {
+		return []byte("[]\n") // a schema is no JSON
+	}
+	return append(b, '\n')
 }
 
 // scriptsOnly is the network of a host whose settings permit no requests: scripts may make those

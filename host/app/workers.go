@@ -223,7 +223,7 @@ type processes struct {
 
 // openWorkers makes the pool; no process is started yet.
 func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
-	w := &processes{outgoing: h.traced(outgoing(s, h.log, h.alone, h.denied))}
+	w := &processes{outgoing: h.traced(calling{outgoing(s, h.log, h.alone, h.denied), h})}
 	compile, err := guest(compileCommand)
 	if err != nil {
 		return err

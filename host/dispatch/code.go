@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -82,8 +83,12 @@ func (d *Dispatcher) computed(s *manifest.Skill, reply *skill.Reply, limits skil
 			}
 		}
 	}
-	if out.data, err = json.Marshal(data); err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // models read < better than \u003c
+	if err := enc.Encode(data); err != nil {
 		return outcome{}, fmt.Errorf("dispatch.computed: %w", err)
 	}
+	out.data = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 	return out, nil
 }

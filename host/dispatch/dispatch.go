@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -106,6 +107,8 @@ type Dispatcher struct {
 	handle  handler
 
 	handleScript handler
+
+	parents sync.Map // *parent by execution id
 }
 
 // New makes a door.
@@ -180,6 +183,7 @@ type call struct {
 	infos       []records.FileInfo   // as they are on record
 	begun       time.Time
 	executionID string
+	parent      string                   // execution whose code makes it; "": none does
 	began       func(executionID string) // told when the run is on record; may be nil
 	started     *records.Started         // as it is on record; nil before, and where nothing is
 

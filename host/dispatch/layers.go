@@ -174,6 +174,10 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 
 func (d *Dispatcher) admitted(next handler) handler {
 	return func(ctx context.Context, c *call) error {
+		if c.parent != "" { // whose place it has
+			c.admission.End()
+			return next(ctx, c)
+		}
 		leave, err := d.enter(ctx, c.principal, c.skill)
 		if err != nil {
 			return err
@@ -253,6 +257,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	case c.code != nil:
 		work.Script, work.Code = true, true
 		work.Files = []skill.File{{Name: target.Entry, Data: c.code.text}}
+		defer d.parent(c, limits)()
 	default:
 		work.Stdin = stdin(c)
 	}

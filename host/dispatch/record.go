@@ -130,7 +130,7 @@ func (d *Dispatcher) starts(c *call) *records.Started {
 	if s.Session == "" {
 		s.Session = c.executionID
 	}
-	s.Files = c.infos
+	s.Files, s.Parent = c.infos, c.parent
 	if c.script != nil {
 		s.Script = c.skill.Primary.Entry
 	}

@@ -28,6 +28,7 @@ type View struct {
 	Key           string              `json:"key,omitempty"` // id of the API key that was shown
 	TraceID       string              `json:"trace_id"`
 	Session       string              `json:"session"`
+	Parent        string              `json:"parent,omitempty"` // execution whose code made it
 	Iteration     int                 `json:"iteration"`
 	ReplayOf      string              `json:"replay_of,omitempty"`
 
@@ -231,7 +232,7 @@ func viewOf(e *Execution) *View {
 	v := &View{
 		ID: e.ExecutionID, Status: e.Status(), Skill: e.Skill, Script: e.Script, Version: e.Version, Digest: e.Digest,
 		Tenant: e.Tenant, Principal: e.Principal, PrincipalType: e.PrincipalType, Key: e.Key, TraceID: e.TraceID,
-		Session: e.Session, Iteration: e.Iteration, ReplayOf: e.ReplayOf, StartedAt: e.Time.UTC(), Limits: e.Limits, Input: e.Input, Files: e.Files, Damaged: e.Damaged,
+		Session: e.Session, Parent: e.Parent, Iteration: e.Iteration, ReplayOf: e.ReplayOf, StartedAt: e.Time.UTC(), Limits: e.Limits, Input: e.Input, Files: e.Files, Damaged: e.Damaged,
 	}
 	f := e.Finished
 	if f == nil {

@@ -42,8 +42,9 @@ type Started struct {
 	PrincipalType skill.PrincipalType `json:"principal_type"`
 	Key           string              `json:"key,omitempty"` // id of the API key
 	TraceID       string              `json:"trace_id"`
-	Session       string              `json:"session"`   // UUID; of a call that no agent made: its execution id
-	Iteration     int                 `json:"iteration"` // of the agent's loop, from 0
+	Session       string              `json:"session"`          // UUID; of a call that no agent made: its execution id
+	Parent        string              `json:"parent,omitempty"` // execution whose code made it
+	Iteration     int                 `json:"iteration"`        // of the agent's loop, from 0
 	Skill         string              `json:"skill"`
 	Version       string              `json:"version"`
 	Digest        string              `json:"digest"`

@@ -126,6 +126,17 @@ def _boot(main, program, written, files, first):
         json.dumps([1.5, "x", None, {"a": True}], allow_nan=False, ensure_ascii=False, default=str)
         compile(ast.parse("x = 1\nx"), path, "exec")
 
+    def skills():
+        """Lets the code import the skills of the host, unless it has a module of that name."""
+        from _frozen_importlib_external import spec_from_file_location
+
+        class Finder:
+            @staticmethod
+            def find_spec(name, path=None, target=None):
+                return spec_from_file_location(name, "/openskill/lib/skills.py") if name == "skills" else None
+
+        sys.meta_path.append(Finder)
+
     def valued():
         """Gives what runs the code, and tells the value of its last expression."""
         import ast
@@ -341,6 +352,7 @@ def _boot(main, program, written, files, first):
             ahead(script.split(",") + (common.split() if lone else []))
             if lone:
                 ready()
+                skills()
             else:
                 try:
                     code = load()

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"openskill/host/app/hosttest"
+	"openskill/internal/musttest"
+	"openskill/sdk/skill"
+)
+
+// codeHost is a host with Python, whose runs are recorded.
+func codeHost(t *testing.T, flags map[string]string) *Host {
+	t.Helper()
+	flags["record"] = "on"
+	s := settings(t, flags)
+	repo := musttest.Get(filepath.Abs("../.."))(t)
+	hosttest.Runtimes(t, repo, s.StateDir)
+	musttest.Write(t, filepath.Join(s.SkillsDir, "rated", "skill.yaml"), "id: rated\nversion: 0.1.0\ndescription: A test.\ntype: wasm\nruntime: wasi\nentry: rated.wasm\ncost_metadata: {rate_limit_per_minute: 1}\n")
+	musttest.Write(t, filepath.Join(s.SkillsDir, "rated", "rated.wasm"), answering)
+	h := musttest.Get(Open(s, &Options{Log: slog.New(slog.DiscardHandler)}))(t)
+	t.Cleanup(func() { musttest.Do(t, h.Close()) })
+	return h
+}
+
+func runs(t *testing.T, h *Host, p skill.Principal, code string) *skill.Result {
+	t.Helper()
+	input := musttest.Get(json.Marshal(map[string]string{"language": "python", "code": code}))(t)
+	r := h.Invoke(t.Context(), p, skill.Request{SkillID: skill.RunCode, Input: input})
+	if r.Error != nil && strings.Contains(r.Error.Message, "is not installed") {
+		t.Skip(r.Error.Message)
+	}
+	return r
+}
+
+// TestCodeCallsSkills: code calls skills as its caller may, each refusal is an exception with code and
+// message, the record shows the tree, and a replay gives the same.
+func TestCodeCallsSkills(t *testing.T) {
+	h := codeHost(t, map[string]string{})
+	p := skill.Principal{ID: "p", Type: skill.Agent, Tenant: "acme", Scopes: []string{"skills:invoke:run_code", "skills:invoke:quick", "skills:invoke:slow", "skills:invoke:rated", "executions:read"}}
+	r := runs(t, h, p, `
+from skills import quick, slow, rated, other, SkillError
+out = []
+for call in (quick, slow, rated, rated, other):
+    try:
+        call()
+        out.append("ok")
+    except SkillError as e:
+        out.append(e.code)
+        assert e.message
+out
+`)
+	var data struct{ Value []string }
+	if r.Error != nil || json.Unmarshal(r.Data, &data) != nil || fmt.Sprint(data.Value) != "[ok TIMEOUT ok RATE_LIMITED FORBIDDEN]" {
+		t.Fatalf("%+v %s", r.Error, r.Data)
+	}
+	views := musttest.Get(h.kept.executions.Session(t.Context(), p, r.Meta.ExecutionID))(t)
+	var tree []string
+	for _, v := range views {
+		tree = append(tree, fmt.Sprint(v.Skill, " ", v.Status, " ", v.Parent == r.Meta.ExecutionID))
+	}
+	if got := strings.Join(tree, ", "); got != "run_code success false, quick success true, slow timeout true, rated success true" {
+		t.Errorf("on record: %s", got)
+	}
+	report := musttest.Get(h.Replay(t.Context(), p, r.Meta.ExecutionID))(t)
+	if !report.Identical {
+		t.Errorf("replayed: %+v", report)
+	}
+	if after := musttest.Get(h.kept.executions.Session(t.Context(), p, report.ReplayID))(t); len(after) != 1 {
+		t.Errorf("the replay has called %d skills", len(after)-1)
+	}
+}
+
+// TestSkillsOfCode: code finds the skills that its caller finds, with their words; a module of its own goes first.
+func TestSkillsOfCode(t *testing.T) {
+	h := codeHost(t, map[string]string{})
+	r := runs(t, h, skill.Local(), "import skills\nfrom skills import quick\n[dir(skills), quick.__doc__, repr(quick), quick.input_schema]")
+	if want := `{"stdout":"","value":[["SkillError","quick","rated","slow"],"A test.\n","<skill quick>",{"type":"object"}]}`; string(r.Data) != want {
+		t.Errorf("%+v %s", r.Error, r.Data)
+	}
+	r = runs(t, h, skill.Local(), "open('skills.py', 'w').write('x = 7')\nimport skills\nskills.x")
+	if !strings.Contains(string(r.Data), `"value":7`) {
+		t.Errorf("%+v %s", r.Error, r.Data)
+	}
+}
