@@ -58,6 +58,9 @@ func (r *Runner) startNode(call *skill.Call) *sandbox.Start {
 		head = append(append(head, w...), 0)
 	}
 	env := []string{"PWD=" + dir, "HOME=/tmp", "TMPDIR=/tmp", "PATH=/usr/bin:/bin", "LANG=C.UTF-8"}
+	if call.Code {
+		env = append(env, "OPENSKILL_CODE=1")
+	}
 	return &sandbox.Start{
 		Mounts: r.node, Args: append(slices.Clone(r.command), nodeFile), Env: append(env, call.Grants.Env...), Head: head, Fuel: nodeFuel,
 	}

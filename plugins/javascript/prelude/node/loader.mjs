@@ -615,8 +615,18 @@ const runText = (text, file, name, type) => {
   const module = new Module(file);
   const all = { require: requiring(module), module, exports: module.exports, __filename: name, __dirname: '.' };
   for (const [key, value] of Object.entries(all)) Object.defineProperty(globalThis, key, { value, writable: true, configurable: true, enumerable: false });
-  return { value: evalScript(compile(importing(text, file), file, false).named(name), { eval_function: true }) };
+  let code;
+  try {
+    code = compile(importing(text, file), file, false);
+  } catch (e) {
+    if (type !== 'code' || !/\bawait\b/.test(text)) throw e;
+    return { done: evaluate(linkText(text, file)) }; // await at the top is for modules alone
+  }
+  return { value: evalScript(code.named(name), { eval_function: true }) };
 };
+
+// runCode runs the file of code that a caller brings along, as runText does.
+const runCode = (file) => runText(source(file), file, file, 'code');
 
 // runMain runs the file of a run, or only compiles it. It gives what ends when its top level has: nothing of CommonJS.
 const runMain = (file, check) => {
@@ -652,4 +662,4 @@ Module.register = () => {};
 Module.syncBuiltinESMExports = () => {};
 Object.defineProperty(Module, 'builtinModules', { get: () => [...builtins.keys()] });
 
-export { builtins, builtin, link, linkCommon, runMain, runText, sources, Module };
+export { builtins, builtin, link, linkCommon, runCode, runMain, runText, sources, Module };

@@ -29,12 +29,13 @@ import http, { https, web } from './http.mjs';
 import os from './os.mjs';
 import process, { begin, fatal, hooks } from './process.mjs';
 import readline from './readline.mjs';
+import skills from './skills.mjs';
 import timers, { promises as timersPromises } from './timers.mjs';
 import zlib from './zlib.mjs';
 import * as messages from './messages.mjs';
 import * as loop from './loop.mjs';
 import { atob, btoa, refusing, TextDecoder, TextEncoder, utf8_decode } from './natives.mjs';
-import { builtins, builtin, linkCommon, runMain, Module } from './loader.mjs';
+import { builtins, builtin, linkCommon, runCode, runMain, Module } from './loader.mjs';
 import { make, unavailable } from './unavailable.mjs';
 
 const { std, console, performance } = globalThis;
@@ -116,9 +117,27 @@ const read = (n) => {
 };
 const given = () => {
   const [file, cwd, ...args] = read(parseInt(read(8), 16)).split('\0').slice(0, -1);
-  begin({ file, cwd, args, env: std.getenviron() });
+  const { OPENSKILL_CODE: code, ...env } = std.getenviron();
+  begin({ file, cwd, args, env });
   globalThis.scriptArgs = [file, ...args];
-  return () => runMain(file);
+  if (!code) return () => runMain(file);
+  hide({ skills });
+  return () => {
+    const { value, done } = runCode(file);
+    if (value instanceof Promise) return value.then(tell);
+    tell(value);
+    return done;
+  };
+};
+// tell leaves the value of code where the host looks for it, as JSON if it is some.
+const tell = (value) => {
+  if (value === undefined || value === null) return;
+  let text;
+  try {
+    text = JSON.stringify({ value });
+  } catch {} // a circle, or a BigInt
+  if (text === undefined || text === '{}') text = JSON.stringify({ repr: util.inspect(value) });
+  fs.writeFileSync('/tmp/.value', text);
 };
 const start = () => {
   try {
