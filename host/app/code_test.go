@@ -27,9 +27,9 @@ func codeHost(t *testing.T, flags map[string]string) *Host {
 	return h
 }
 
-func runs(t *testing.T, h *Host, p skill.Principal, code string) *skill.Result {
+func runs(t *testing.T, h *Host, p skill.Principal, language, code string) *skill.Result {
 	t.Helper()
-	input := musttest.Get(json.Marshal(map[string]string{"language": "python", "code": code}))(t)
+	input := musttest.Get(json.Marshal(map[string]string{"language": language, "code": code}))(t)
 	r := h.Invoke(t.Context(), p, skill.Request{SkillID: skill.RunCode, Input: input})
 	if r.Error != nil && strings.Contains(r.Error.Message, "is not installed") {
 		t.Skip(r.Error.Message)
@@ -42,7 +42,7 @@ func runs(t *testing.T, h *Host, p skill.Principal, code string) *skill.Result {
 func TestCodeCallsSkills(t *testing.T) {
 	h := codeHost(t, map[string]string{})
 	p := skill.Principal{ID: "p", Type: skill.Agent, Tenant: "acme", Scopes: []string{"skills:invoke:run_code", "skills:invoke:quick", "skills:invoke:slow", "skills:invoke:rated", "executions:read"}}
-	r := runs(t, h, p, `
+	r := runs(t, h, p, "python", `
 from skills import quick, slow, rated, other, SkillError
 out = []
 for call in (quick, slow, rated, rated, other):
@@ -78,12 +78,32 @@ out
 // TestSkillsOfCode: code finds the skills that its caller finds, with their words; a module of its own goes first.
 func TestSkillsOfCode(t *testing.T) {
 	h := codeHost(t, map[string]string{})
-	r := runs(t, h, skill.Local(), "import skills\nfrom skills import quick\n[dir(skills), quick.__doc__, repr(quick), quick.input_schema]")
+	r := runs(t, h, skill.Local(), "python", "import skills\nfrom skills import quick\n[dir(skills), quick.__doc__, repr(quick), quick.input_schema]")
 	if want := `{"stdout":"","value":[["SkillError","quick","rated","slow"],"A test.\n","<skill quick>",{"type":"object"}]}`; string(r.Data) != want {
 		t.Errorf("%+v %s", r.Error, r.Data)
 	}
-	r = runs(t, h, skill.Local(), "open('skills.py', 'w').write('x = 7')\nimport skills\nskills.x")
+	r = runs(t, h, skill.Local(), "python", "open('skills.py', 'w').write('x = 7')\nimport skills\nskills.x")
 	if !strings.Contains(string(r.Data), `"value":7`) {
 		t.Errorf("%+v %s", r.Error, r.Data)
+	}
+}
+
+// TestSkillsOfOtherLanguages: JavaScript and the shell call skills too; scripts that are no code of a caller
+// have no command for it.
+func TestSkillsOfOtherLanguages(t *testing.T) {
+	h := codeHost(t, map[string]string{})
+	for language, code := range map[string]string{
+		"javascript": `console.log(Object.keys(skills).join(' ')); console.log(JSON.stringify(await skills.quick())); try { await skills.nosuch(); } catch (e) { console.log(e.code); }`,
+		"shell":      `skill | xargs; skill quick '{}'; skill nosuch 2>&1 | cut -d: -f2 | xargs`,
+	} {
+		r := runs(t, h, skill.Local(), language, code)
+		if r.Error != nil && r.Error.Code == skill.ToolInvocationError {
+			t.Logf("%s: %s", language, r.Error.Message) // it is not installed
+			continue
+		}
+		var data struct{ Stdout string }
+		if json.Unmarshal(r.Data, &data) != nil || data.Stdout != "quick rated slow\n{}\nNOT_FOUND\n" {
+			t.Errorf("%s: %+v %s", language, r.Error, r.Data)
+		}
 	}
 }

@@ -284,7 +284,7 @@ def _boot(main, program, written, files, first):
         os.environ.update(entry.partition("=")[::2] for entry in told["env"])
         os.chdir(told["dir"] or "/")
         with_packages()
-        return told["args"][1:]
+        return told["args"]
 
     def interpreter(args):
         """Does what python3 does with its command line. Gives the code, or what runs it."""
@@ -341,7 +341,16 @@ def _boot(main, program, written, files, first):
             program()
             ahead(common.split())
             written = lambda: True
-            code = interpreter(started())
+            name, *given = started()
+            if os.path.basename(name) == "skill":
+                from importlib.util import module_from_spec, spec_from_file_location
+
+                spec = spec_from_file_location("skills", "/openskill/lib/skills.py")
+                command = module_from_spec(spec)
+                spec.loader.exec_module(command)
+                code = lambda: command._main(given)
+            else:
+                code = interpreter(given)
         elif script is None:
             with_packages()
             code = load()

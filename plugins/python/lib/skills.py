@@ -72,3 +72,19 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     return _Skill(name)
+
+
+def _main(args):
+    """The command skill: NAME and the input as JSON; without a name, which there are."""
+    import sys
+
+    if not args:
+        print(*_tools(), sep="\n")
+        return
+    try:
+        given = _json.loads(args[1]) if len(args) > 1 else {}
+        if len(args) > 2 or not isinstance(given, dict):
+            raise ValueError("want NAME and one JSON object")
+        print(_json.dumps(_Skill(args[0])(given), ensure_ascii=False))
+    except (SkillError, ValueError) as error:
+        sys.exit(f"skill: {error}")

@@ -39,6 +39,7 @@ type CallsOf struct {
 	Programs *Programs
 	Kind     skill.Kind
 	Names    []string
+	ForCode  []string // more names, that the code of callers alone can start
 	Command  Command
 	Plan     Planner // of the runtime alone, for Programs
 }

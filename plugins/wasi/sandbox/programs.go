@@ -44,7 +44,7 @@ func (p *Programs) add(c *Calls) {
 		p.names, p.kinds = map[string]*Calls{}, map[skill.Kind]*Calls{}
 	}
 	p.kinds[c.of.Kind] = c
-	for _, name := range c.of.Names {
+	for _, name := range slices.Concat(c.of.Names, c.of.ForCode) {
 		p.names[name] = c
 	}
 }
@@ -76,11 +76,14 @@ func (p *Programs) all() []*Calls {
 	return slices.Collect(maps.Values(p.kinds))
 }
 
-// Names are those of the programs, sorted, whether or not their runtimes are installed.
-func (p *Programs) Names() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Sorted(maps.Keys(p.names))
+// Names are those of the programs that any script can start, sorted, whether or not their runtimes are
+// installed.
+func (p *Programs) Names() (names []string) {
+	for _, c := range p.all() {
+		names = append(names, c.of.Names...)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Of are the names that the script of a call can start, sorted, without those of a kind.
@@ -92,6 +95,9 @@ func (p *Programs) Of(call *skill.Call, without skill.Kind) (names []string) {
 		there := slices.ContainsFunc(call.Plan.Programs, func(of skill.Program) bool { return of.Kind == c.of.Kind })
 		if there && c.of.Kind != without {
 			names = append(names, c.of.Names...)
+			if call.Code {
+				names = append(names, c.of.ForCode...)
+			}
 		}
 	}
 	slices.Sort(names)
@@ -214,7 +220,7 @@ func (s *Images) programs(call *skill.Call, t *taped) wasm.Programs {
 			return nil, errno
 		}
 		c := s.Programs.named(name)
-		if c == nil {
+		if c == nil || !call.Code && slices.Contains(c.of.ForCode, name) {
 			return nil, guestfs.ENOENT
 		}
 		for i := range call.Plan.Programs {
