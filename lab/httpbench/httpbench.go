@@ -95,6 +95,24 @@ func Send(ctx context.Context, addr, path, body string, clients, requests int) (
 	return time.Since(began), errors.Join(errors.Join(errs...), ctx.Err())
 }
 
+// Answer sends one request, and gives the answer, which must be a success.
+func Answer(ctx context.Context, addr, path, body string) (answer []byte, err error) {
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	req.Header.SetMethod(fasthttp.MethodPost)
+	req.Header.SetContentType("application/json")
+	req.SetRequestURI("http://" + addr + path)
+	req.SetBodyString(body)
+	if err := fasthttp.DoTimeout(req, resp, time.Minute); err != nil {
+		return nil, err
+	}
+	if !bytes.Contains(resp.Body(), []byte(`"success":true`)) {
+		return nil, fmt.Errorf("status %d: %.200s", resp.StatusCode(), resp.Body())
+	}
+	return bytes.Clone(resp.Body()), ctx.Err()
+}
+
 // Each sends the same request again and again on one connection and gives the time of
 // each, in order.
 func Each(ctx context.Context, addr, path, body string, requests int) (times []time.Duration, err error) {

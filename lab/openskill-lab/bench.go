@@ -340,7 +340,8 @@ func (a *cli) serveSkills(ctx context.Context, s *config.Settings, skills string
 	own.Concurrency = max(own.Concurrency, mostClients)
 	own.ConcurrencyPerSkill = max(own.ConcurrencyPerSkill, mostClients)
 	if err = ownDatabase(&own); err == nil {
-		h, err = app.Open(&own, &app.Options{Log: slog.New(slog.DiscardHandler), Roots: []string{skills}})
+		own.SkillsDir = skills // and no roots of its own, which are for who tries a folder
+		h, err = app.Open(&own, &app.Options{Log: slog.New(slog.DiscardHandler)})
 	}
 	if err != nil {
 		return nil, "", nil, errors.Join(err, os.RemoveAll(skills))

@@ -336,6 +336,7 @@ def _boot(main, program, written, files, first):
 
     streams = sys.stdout, sys.stderr
     status = 0
+    known = set()  # modules that are no program's own
     try:
         if process is not None:
             program()
@@ -359,6 +360,7 @@ def _boot(main, program, written, files, first):
             os.chdir(os.environ["PWD"])
             with_packages()
             ahead(script.split(",") + (common.split() if lone else []))
+            known.update(sys.modules)
             if lone:
                 ready()
                 skills()
@@ -417,7 +419,8 @@ def _boot(main, program, written, files, first):
         except BaseException:
             pass
     if written():  # maybe to files that modules of the script hold, or circles
-        for module in list(sys.modules.values()):
+        file = None
+        for module in [sys.modules[name] for name in sys.modules.keys() - known]:
             # As it stands there: what looks like a module may be anything, and one that was
             # cleared still has a function that is asked for names.
             names = object.__getattribute__(module, "__dict__") if isinstance(module, kind) else {}
