@@ -16,6 +16,7 @@ import (
 
 	"openskill/host/agent"
 	"openskill/host/api"
+	"openskill/host/records"
 	"openskill/host/store/storetest"
 	"openskill/internal/musttest"
 	"openskill/sdk/skill"
@@ -97,14 +98,14 @@ type request struct {
 }
 
 // things are what requests name: those of our tenant, or others that there are not.
-type things struct{ skill, version, execution, artifact, approval, conversation, file string }
+type things struct{ skill, version, execution, artifact, approval, conversation, file, space string }
 
 // requestFor makes a request for a route, about these things.
 func requestFor(t testing.TB, r api.Route, about things) request {
 	t.Helper()
 	out := request{method: r.Method}
 	out.path = strings.NewReplacer(
-		"/files/{id}", "/files/"+about.file,
+		"/files/{id}", "/files/"+about.file, "/workspaces/{id}", "/workspaces/"+about.space,
 		"/executions/{id}", "/executions/"+about.execution, "/approvals/{id}", "/approvals/"+about.approval, "{session_id}", about.execution,
 		"/conversations/{id}", "/conversations/"+about.conversation, "{id}", about.skill, "{name}", "unit-converter", "protected-resource/{path}", "protected-resource/mcp", "{path}", "references/conversion-table.md", "{script}", "convert.py",
 		"{version}", about.version, "{artifact}", about.artifact,
@@ -119,6 +120,8 @@ func requestFor(t testing.TB, r api.Route, about things) request {
 		out.body, out.header = `{"description":"changed"}`, []string{"Content-Type", "application/json"}
 	case "POST /agent-skills/{name}:allow":
 		out.body = `{"digest":"sha256:1"}`
+	case "POST /workspaces/{id}:fork":
+		out.body = `{"id":"f-` + about.execution + `"}`
 	case "POST /agent/chat":
 		out.body = `{"message":"go on","conversation_id":"` + about.conversation + `"}`
 	case "POST /code:run":
@@ -207,7 +210,12 @@ func (w *world) ours(t *testing.T, word string) things {
 	if resp, body := w.as(t, "ann", "POST", "/files?name=mark-"+word, "mark "+word); resp.StatusCode != 201 {
 		t.Fatalf("%d %s", resp.StatusCode, body)
 	}
+	space, leave, err := w.spaces.Enter(t.Context(), w.keys["ann"], "mark-space")
+	musttest.Do(t, err)
+	musttest.Do(t, w.spaces.Save(t.Context(), w.keys["ann"], space, &records.WorkspaceChange{Written: []skill.Artifact{{Name: "mark.txt", Data: []byte("mark")}}}))
+	leave()
 	return things{
+		space: "mark-space",
 		file:  hex.EncodeToString(sum[:]),
 		skill: "mark-skill", version: "1.0.0-mark", artifact: "mark/of%20a+b.csv",
 		execution:    w.run(t, "ann", "mark-skill", `{"mark":"`+word+`"}`),
@@ -218,7 +226,7 @@ func (w *world) ours(t *testing.T, word string) things {
 
 // nothings are as many things that there are not.
 func nothings() things {
-	return things{file: strings.Repeat("4e", 32), skill: "kram-skill", version: "1.0.0-kram", artifact: "kram/of%20a+b.csv", execution: storetest.ExecutionID(0xffffff), approval: storetest.ExecutionID(0xeeeeee), conversation: storetest.ExecutionID(0xdddddd)}
+	return things{file: strings.Repeat("4e", 32), space: "kram-space", skill: "kram-skill", version: "1.0.0-kram", artifact: "kram/of%20a+b.csv", execution: storetest.ExecutionID(0xffffff), approval: storetest.ExecutionID(0xeeeeee), conversation: storetest.ExecutionID(0xdddddd)}
 }
 
 // A03: another tenant that asks for what is ours, by every route and every way to name it,
@@ -263,7 +271,7 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 		ask(requestFor(t, r, own), requestFor(t, r, none))
 	}
 	for _, query := range []string{"trace=trace-mark-ann", "session=" + own.execution, "principal=mark-ann", "skill=mark-skill", "tenant=" + ours, "limit=100", "cursor=" + cursorQuery(cursor)} {
-		for _, path := range []string{"/executions?", "/skills?", "/approvals?", "/files?", "/agent/conversations?"} {
+		for _, path := range []string{"/executions?", "/skills?", "/approvals?", "/files?", "/workspaces?", "/agent/conversations?"} {
 			r := request{method: "GET", path: path + query}
 			n := request{method: "GET", path: path + strings.NewReplacer("mark", "kram", own.execution, none.execution).Replace(query)}
 			ask(r, n)

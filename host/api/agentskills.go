@@ -292,7 +292,7 @@ func (s *Server) decodeRun(b []byte, to *skill.ScriptRequest) error {
 	if len(b) == 0 {
 		return nil
 	}
-	return readMembers(b, "", []member{
+	return readMembers(b, "", append([]member{
 		{"files", filesOf(&to.Files)},
 		{"args", func(_ string, value []byte) error { return s.decodeArgs(value, to) }},
 		{"input", func(field string, value []byte) error {
@@ -304,7 +304,7 @@ func (s *Server) decodeRun(b []byte, to *skill.ScriptRequest) error {
 			return nil
 		}},
 		{"limits", limits(&to.Limits)},
-	})
+	}, workspaceOf(&to.Work)...))
 }
 
 // syntaxError makes an error of a request of one that strictjson found.

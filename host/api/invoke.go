@@ -55,7 +55,7 @@ func (s *Server) runCode(c *fiber.Ctx) error {
 		return nil
 	}
 	err := readMembers(ctx.Request.Body(), "", []member{
-		{"language", given}, {"code", given}, {"files", given}, {"limits", limits(&req.Limits)},
+		{"language", given}, {"code", given}, {"files", given}, {"workspace", given}, {"commit", given}, {"limits", limits(&req.Limits)},
 	})
 	if err != nil {
 		return err
@@ -105,12 +105,12 @@ func decodeInvoke(b []byte, to *skill.Request) error {
 	if len(b) == 0 {
 		return invalidField("body", `is empty; send {"input": {…}}`)
 	}
-	members := []member{
+	members := append([]member{
 		{"input", object(&to.Input)},
 		{"version", text(&to.Version, 64)},
 		{"files", filesOf(&to.Files)},
 		{"limits", limits(&to.Limits)},
-	}
+	}, workspaceOf(&to.Work)...)
 	var err error
 	if len(b) > dispatch.HeavyInput {
 		err = readMembers(b, "", members)

@@ -106,6 +106,7 @@ func (s *Server) table() []Route {
 	grants := func(h fiber.Handler) fiber.Handler { return only(o.Grants != nil, errNoGrants, h) }
 	executions := func(h fiber.Handler) fiber.Handler { return only(o.Executions != nil, errNoExecutions, h) }
 	files := func(h fiber.Handler) fiber.Handler { return only(o.Files != nil, errNoFiles, h) }
+	spaces := func(h fiber.Handler) fiber.Handler { return only(o.Workspaces != nil, errNoWorkspaces, h) }
 	chat := func(h fiber.Handler) fiber.Handler { return only(o.Chat != nil, errAgentOff, h) }
 	changes := func(h fiber.Handler) fiber.Handler { return only(o.Definitions != nil, errDefinitionsOff, h) }
 	mcp, console, metrics := s.mounted(o.MCP), s.mounted(s.console), s.mounted(o.Metrics)
@@ -147,6 +148,10 @@ func (s *Server) table() []Route {
 		{get, pathFiles + "/{id}", filer, kindRecord, files(s.getFile)},
 		{get, pathFiles + "/{id}/content", filer, kindRecord, files(s.getFileContent)},
 		{remove, pathFiles + "/{id}", filer, kindDecide, files(s.deleteFile)},
+		{get, pathWorkspaces, filer, kindRecord, spaces(s.listWorkspaces)},
+		{get, pathWorkspaces + "/{id}", filer, kindRecord, spaces(s.getWorkspace)},
+		{post, pathWorkspaces + "/{id}:fork", filer, kindDecide, spaces(s.forkWorkspace)},
+		{remove, pathWorkspaces + "/{id}", filer, kindDecide, spaces(s.deleteWorkspace)},
 		{get, "/executions", reader, kindRecord, executions(s.listExecutions)},
 		{get, "/executions/{id}", reader, kindRecord, executions(s.getExecution)},
 		{get, "/executions/{id}/artifacts/{artifact}", reader, kindRecord, executions(s.getArtifact)},

@@ -81,6 +81,7 @@ type Options struct {
 	Usage       Usage        // nil: nothing is counted
 	Executions  Executions   // nil: nothing is on record
 	Files       Files        // nil: none are kept
+	Workspaces  Workspaces   // nil: there are none
 	Changes     Changes      // nil: nothing is on record
 	Starter     Starter      // nil, or without Executions: no call outlives its request
 	Chat        Chat         // the agent; nil: it is off

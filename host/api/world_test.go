@@ -31,6 +31,8 @@ type world struct {
 	keys    apitest.Keys
 	records records.Store
 	results records.Results
+	files   *records.Files
+	spaces  *records.Workspaces
 	manager *records.Manager
 	door    *worldDoor
 	uploads *apitest.Uploads
@@ -137,7 +139,9 @@ func newWorld(t *testing.T) *world {
 		o.Door, o.Starter, o.Executions, o.Authenticate = w.door, w.door, w.manager, w.keys.Authenticate
 		o.Catalogue, o.Uploads, o.Approvals, o.MCP, o.Definitions = worldCatalogue{apitest.NewCatalogue()}, w.uploads, w.approvals, m, &apitest.Definitions{}
 		dir := t.TempDir()
-		o.Files = records.NewFiles(records.FilesOptions{DB: db, Dir: func(tenant string) string { return filepath.Join(dir, "t-"+tenant) }, Now: func() time.Time { return worldTime }})
+		w.files = records.NewFiles(records.FilesOptions{DB: db, Dir: func(tenant string) string { return filepath.Join(dir, "t-"+tenant) }, Now: func() time.Time { return worldTime }})
+		w.spaces = records.NewWorkspaces(w.files)
+		o.Files, o.Workspaces = w.files, w.spaces
 		o.Metrics, o.Usage, o.Grants = apitest.Metrics, apitest.Usage, newScriptGrants(t)
 		metadata := []byte(`{"resource": "https://skills.example.com/mcp", "authorization_servers": ["https://login.example.com"]}`)
 		o.Resource.Documents = map[string][]byte{"": metadata, "/mcp": metadata}

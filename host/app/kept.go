@@ -23,6 +23,7 @@ type kept struct {
 	log        *records.Log
 	executions *records.Manager
 	files      *records.Files
+	spaces     *records.Workspaces
 	quotas     *quota.Quotas
 	callers    *identity.Authenticator // nil: nobody is asked
 }
@@ -56,6 +57,7 @@ func (h *Host) openKept() error {
 		return err
 	}
 	k.files = records.NewFiles(records.FilesOptions{DB: k.db, Dir: func(tenant string) string { return filesDir(s, tenant) }, Keep: s.ResultTime(), Log: h.log, Now: k.log.DatabaseTime})
+	k.spaces = records.NewWorkspaces(k.files)
 	limits := quotaLimits(s)
 	limits.Store, limits.Log, limits.Now = quota.NewStore(k.db), h.log, k.log.DatabaseTime
 	limits.Refused = func(what, unit string) { h.metrics.QuotaRefused(what, unit) } // which is made later

@@ -84,8 +84,7 @@ func (d *Dispatcher) result(c *call, err error) *skill.Result {
 		meta.FuelUsed, meta.MemoryPeakBytes = c.reply.Usage.Fuel, c.reply.Usage.MemoryPeak
 		meta.Processes = c.reply.Processes
 		for _, a := range c.reply.Artifacts {
-			// The name is the guest's: one that is not plain text is not shown.
-			if a.Name != "" && a.Name == skill.CleanText(a.Name, 255) && (c.script != nil || c.code != nil || !strings.ContainsAny(a.Name, `/\`)) {
+			if c.plain(&a) {
 				meta.Artifacts = append(meta.Artifacts, a)
 			}
 		}
@@ -99,6 +98,12 @@ func (d *Dispatcher) result(c *call, err error) *skill.Result {
 	default:
 		return &skill.Result{Success: true, SkillID: id, TraceID: c.request.TraceID, Data: c.outcome.data, Meta: meta}
 	}
+}
+
+// plain reports whether an artifact is shown: its name is the guest's, and one that is not plain text, or means
+// another place on other systems, is not.
+func (c *call) plain(a *skill.Artifact) bool {
+	return a.Name != "" && a.Name == skill.CleanText(a.Name, 255) && !strings.Contains(a.Name, `\`) && (c.script != nil || c.code != nil || !strings.Contains(a.Name, "/"))
 }
 
 // log writes the line of a call. Inputs and outputs are never in it: where the

@@ -38,6 +38,8 @@ func (c *call) readCode() error {
 	var in struct {
 		Language, Code string
 		Files          []skill.FileRef
+		Workspace      string
+		Commit         string
 	}
 	if err := json.Unmarshal(c.request.Input, &in); err != nil {
 		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Message: "the input must be an object with language and code", Err: err}
@@ -47,7 +49,10 @@ func (c *call) readCode() error {
 		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Subject: "language", Message: "unknown language"}
 	}
 	c.code, c.refs = &code{target: target, text: []byte(in.Code)}, slices.Concat(in.Files, c.request.Files)
-	return checkFiles(c.refs, target.Entry)
+	if c.shares = c.request.Work; in.Workspace != "" {
+		c.shares = skill.WorkspaceRef{ID: in.Workspace, Always: in.Commit == "always"}
+	}
+	return c.checkFiles(target.Entry)
 }
 
 // computed is what a run of code came to. Who wrote it is told all of what it printed before it

@@ -86,7 +86,8 @@ type Options struct {
 
 	Trace *tracing.Tracer // spans of the way of a call; nil: none
 
-	Files Files // that calls name; nil: they bring all along
+	Files      Files      // that calls name; nil: they bring all along
+	Workspaces Workspaces // nil: there are none
 
 	Scripts Scripts // of Agent Skills; nil: there are none
 	// Approve is asked before a script runs; its error, a *skill.Error, says what is
@@ -181,6 +182,8 @@ type call struct {
 	refs        []skill.FileRef      // the files that it names, after the check
 	files       []skill.File         // those, with what they hold
 	infos       []records.FileInfo   // as they are on record
+	shares      skill.WorkspaceRef   // whose files it has as well
+	space       *skill.Workspace     // as it was when the call began; nil: it has none
 	begun       time.Time
 	executionID string
 	parent      string                   // execution whose code makes it; "": none does
@@ -215,9 +218,11 @@ func (d *Dispatcher) stack() handler {
 						d.admitted( // 429: no place; what waits for the database below has one
 							d.within( // 429: quotas of principal and tenant
 								d.brought( // 404: files that it names
-									d.recorded( // 503: on record before it begins, and before it is answered
-										d.recovered( // so that this too is on record
-											d.observed( // how strangers' skills end
-												d.kept( // what it takes to make it again
-													d.run))))))))))))
+									d.shared( // 409: its workspace, when it is its turn
+										d.recorded( // 503: on record before it begins, and before it is answered
+											d.recovered( // so that this too is on record
+												d.observed( // how strangers' skills end
+													d.kept( // what it takes to make it again
+														d.saved( // what it did to its workspace
+															d.run))))))))))))))
 }

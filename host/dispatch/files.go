@@ -31,11 +31,17 @@ const (
 	maxInMemory = 64 << 20
 )
 
-// checkFiles looks at the names of files, of which program is one besides, and at what they say of
+// checkFiles looks at the names of a call's files, of which program is one besides, and at what they say of
 // their content.
-func checkFiles(refs []skill.FileRef, program string) error {
-	if len(refs) > maxFiles {
+func (c *call) checkFiles(program string) error {
+	refs := c.refs
+	switch {
+	case len(refs) > maxFiles && c.again == nil: // a replay has those of a workspace besides
 		return wrongFile("files", fmt.Sprintf("has more than %d files", maxFiles))
+	case c.again != nil:
+		c.shares = skill.WorkspaceRef{}
+	case c.shares.ID != "" && !skill.ValidWorkspace(c.shares.ID):
+		return wrongFile("workspace", "is invalid; use 1 to 64 of a-z A-Z 0-9 _ -")
 	}
 	names := []string{program}
 	for i := range refs {

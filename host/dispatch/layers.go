@@ -153,14 +153,14 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 		defer leave()
 		err = c.skill.CheckInput(value, steps)
 	}
-	switch c.refs = c.request.Files; {
+	switch c.refs, c.shares = c.request.Files, c.request.Work; {
 	case err != nil:
 	case c.skill.Code:
 		return c.readCode()
-	case len(c.refs) > 0 && !c.skill.Permissions.Scratch:
+	case (len(c.refs) > 0 || c.shares.ID != "") && !c.skill.Permissions.Scratch:
 		return wrongFile("files", "cannot be given to this skill: it has no working folder (permissions.scratch)")
 	default:
-		return checkFiles(c.refs, "")
+		return c.checkFiles("")
 	}
 	if e, ok := errors.AsType[*skill.Error](err); ok {
 		words := logError("the input does not match the skill's input_schema")
@@ -261,7 +261,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	default:
 		work.Stdin = stdin(c)
 	}
-	work.Files = append(work.Files, c.files...)
+	work.Files, work.Shared = append(work.Files, c.files...), c.space != nil
 	if len(c.files) > 0 && OutsideSandbox(target.Kind) {
 		return wrongFile("files", "cannot be given to this skill: it runs outside the sandbox")
 	}

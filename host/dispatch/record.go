@@ -131,6 +131,9 @@ func (d *Dispatcher) starts(c *call) *records.Started {
 		s.Session = c.executionID
 	}
 	s.Files, s.Parent = c.infos, c.parent
+	if c.space != nil {
+		s.Workspace, s.WorkspaceRevision = c.space.ID, c.space.Revision
+	}
 	if c.script != nil {
 		s.Script = c.skill.Primary.Entry
 	}

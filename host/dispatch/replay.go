@@ -3,6 +3,8 @@ package dispatch
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"openskill/host/records/replay"
@@ -83,6 +85,25 @@ func (d *Dispatcher) tape(c *call, work *skill.Call) error {
 	return nil
 }
 
+// recalled are the files that a replay has to name beside those of the input: those of the workspace too, as
+// they were.
+func (c *call) recalled() []skill.FileRef {
+	refs := c.request.Files
+	if c.script != nil {
+		refs = c.script.Files
+	}
+	if c.space == nil {
+		return refs
+	}
+	refs = slices.Clone(refs)
+	for _, f := range c.space.Files {
+		if slices.ContainsFunc(c.files, func(o skill.File) bool { return o.Name == f.Name && strings.HasSuffix(o.Path, f.ID) }) {
+			refs = append(refs, skill.FileRef{Name: f.Name, ID: f.ID})
+		}
+	}
+	return refs
+}
+
 // keeping bounds how long the answer to a call waits for its recording.
 const keeping = 5 * time.Second
 
@@ -94,7 +115,7 @@ func (d *Dispatcher) kept(next handler) handler {
 			return err
 		}
 		ran := &replay.Ran{
-			Started: c.started, Input: c.request.Input, Files: c.request.Files, Script: c.script, Call: c.work, Runner: c.target.Kind,
+			Started: c.started, Input: c.request.Input, Files: c.recalled(), Script: c.script, Call: c.work, Runner: c.target.Kind,
 			Reply: c.reply, Result: d.result(c, err),
 		}
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), keeping)

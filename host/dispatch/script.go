@@ -66,11 +66,13 @@ func (d *Dispatcher) scriptStack() handler {
 							d.admitted( // 429, before an approval of one call is used up
 								d.approved( // 403
 									d.brought( // 404
-										d.recorded( // 503
-											d.recovered(
-												d.observed(
-													d.kept(
-														d.run)))))))))))))
+										d.shared( // 409
+											d.recorded( // 503
+												d.recovered(
+													d.observed(
+														d.kept(
+															d.saved(
+																d.run)))))))))))))))
 }
 
 func (d *Dispatcher) lineChecked(next handler) handler {
@@ -78,8 +80,8 @@ func (d *Dispatcher) lineChecked(next handler) handler {
 		if err := d.checkLine(c.script); err != nil {
 			return err
 		}
-		c.refs = c.script.Files
-		if err := checkFiles(c.refs, ""); err != nil {
+		c.refs, c.shares = c.script.Files, c.script.Work
+		if err := c.checkFiles(""); err != nil {
 			return err
 		}
 		return next(ctx, c)

@@ -153,7 +153,7 @@ func logRow(s *Started, f *Finished) ([]any, error) {
 			return nil, err
 		}
 	}
-	n.lost = n.lost || s.Files != nil || s.Parent != "" // no column has them
+	n.lost = n.lost || s.Files != nil || s.Parent != "" || s.Workspace != "" // no column has them
 	args := append(make([]any, 0, 38),
 		strings.ToLower(s.ExecutionID), n.text(s.Principal, mostPrincipal), string(s.PrincipalType), strings.ToLower(s.Session), n.text(s.Skill, mostSkill),
 		n.number(int64(s.Iteration), math.MaxInt32),

@@ -45,7 +45,8 @@ type View struct {
 
 	Limits    skill.LimitsJSON `json:"limits"`
 	Input     Payload          `json:"input"`
-	Files     []FileInfo       `json:"files,omitempty"` // that it was given
+	Files     []FileInfo       `json:"files,omitempty"`     // that it was given
+	Workspace string           `json:"workspace,omitempty"` // that it worked in
 	Output    *Payload         `json:"output,omitempty"`
 	Artifacts []Artifact       `json:"artifacts,omitempty"`
 	Unlisted  *Unlisted        `json:"unlisted,omitempty"`  // artifacts beyond those
@@ -232,7 +233,7 @@ func viewOf(e *Execution) *View {
 	v := &View{
 		ID: e.ExecutionID, Status: e.Status(), Skill: e.Skill, Script: e.Script, Version: e.Version, Digest: e.Digest,
 		Tenant: e.Tenant, Principal: e.Principal, PrincipalType: e.PrincipalType, Key: e.Key, TraceID: e.TraceID,
-		Session: e.Session, Parent: e.Parent, Iteration: e.Iteration, ReplayOf: e.ReplayOf, StartedAt: e.Time.UTC(), Limits: e.Limits, Input: e.Input, Files: e.Files, Damaged: e.Damaged,
+		Session: e.Session, Parent: e.Parent, Iteration: e.Iteration, ReplayOf: e.ReplayOf, StartedAt: e.Time.UTC(), Limits: e.Limits, Input: e.Input, Files: e.Files, Workspace: e.Workspace, Damaged: e.Damaged,
 	}
 	f := e.Finished
 	if f == nil {

@@ -251,8 +251,14 @@ func (f *Files) Delete(ctx context.Context, p skill.Principal, id string) error 
 	if err != nil {
 		return err
 	}
-	if _, err := f.o.DB.ExecInTurn(ctx, p.Tenant, "DELETE FROM files WHERE tenant = $1 AND digest = $2", p.Tenant, id); err != nil {
+	// Another caller of the tenant may have named the file in a workspace. The id is of hexadecimal digits.
+	n, err := f.o.DB.ExecInTurn(ctx, p.Tenant, "DELETE FROM files WHERE tenant = $1 AND digest = $2"+
+		" AND NOT EXISTS (SELECT 1 FROM workspaces WHERE tenant = $1 AND files LIKE '%' || $2 || '%')", p.Tenant, id)
+	switch {
+	case err != nil:
 		return f.unavailable(err)
+	case n == 0:
+		return &skill.Error{Op: "files.Delete", Code: skill.Conflict, Subject: id, Message: "a workspace has this file; remove it there first, or delete the workspace"}
 	}
 	_ = os.Remove(copyOf(f.o.Dir(p.Tenant), id)) // which sweep does as well
 	f.dropParts(ctx, p.Tenant, s.content)
@@ -359,3 +365,10 @@ func (f *Files) failed(err error) error {
 }
 
 func (f *Files) unavailable(err error) error { return cannotKeep("files", err) }
+
+func (f *Files) unavailableOr(err error) error {
+	if err == nil {
+		return nil
+	}
+	return f.unavailable(err)
+}

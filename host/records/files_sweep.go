@@ -29,6 +29,9 @@ func (f *Files) Tend(ctx context.Context) {
 // Sweep removes files that have expired, parts that no file names, and copies that were not used for long.
 func (f *Files) Sweep(ctx context.Context) error {
 	now := f.o.Now()
+	if _, err := f.o.DB.Exec(ctx, "DELETE FROM workspaces WHERE expires_at <= $1", now.UnixMicro()); err != nil {
+		return err
+	}
 	for {
 		n, err := f.o.DB.Exec(ctx, "DELETE FROM files WHERE (tenant, digest) IN (SELECT tenant, digest FROM files WHERE expires_at <= $1 LIMIT $2)", now.UnixMicro(), sweepStep)
 		if err != nil {

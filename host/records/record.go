@@ -52,10 +52,13 @@ type Started struct {
 	Owner         string              `json:"owner,omitempty"`  // tenant that uploaded the skill; "" of the operator's
 	Input         Payload             `json:"input"`
 	Files         []FileInfo          `json:"files,omitempty"` // that it brought along, or named
-	Limits        skill.LimitsJSON    `json:"limits"`
-	Instance      string              `json:"instance"`            // of the host that ran it
-	ReplayOf      string              `json:"replay_of,omitempty"` // execution that this one replays
-	Time          time.Time           `json:"time"`                // UTC, in microseconds
+	// The workspace that it worked in, and its revision before; "": none.
+	Workspace         string           `json:"workspace,omitempty"`
+	WorkspaceRevision int64            `json:"workspace_revision,omitempty"`
+	Limits            skill.LimitsJSON `json:"limits"`
+	Instance          string           `json:"instance"`            // of the host that ran it
+	ReplayOf          string           `json:"replay_of,omitempty"` // execution that this one replays
+	Time              time.Time        `json:"time"`                // UTC, in microseconds
 }
 
 // Finished is on record before the caller is answered.

@@ -40,6 +40,7 @@ type said struct {
 	starts                             uint64 // fuel of start-ups
 	files                              []saidFile
 	count                              uint64 // of files, where it is not their number
+	gone                               uint64 // files that are no longer there, and one more
 	value                              uint64 // bytes of a value, and one more
 	processes                          string
 	differs                            string
@@ -66,6 +67,10 @@ func (s said) bytes() string {
 	for _, f := range s.files {
 		text(f.name)
 		b = binary.AppendUvarint(b, f.size)
+	}
+	b = binary.AppendUvarint(b, s.gone)
+	for range max(s.gone, 1) - 1 {
+		text("a")
 	}
 	b = binary.AppendUvarint(b, s.value)
 	text(s.processes)
@@ -204,6 +209,8 @@ func attack(conn *os.File, call uint64, what string) {
 		reply(said{count: math.MaxInt32}, "")
 	case "files that nobody could write":
 		reply(said{files: []saidFile{{"f", 2}}}, "ok")
+	case "files gone that were never there":
+		reply(said{stdout: 2, gone: 2}, "ok")
 	case "a recording of nobody":
 		reply(said{stdout: 2, recorded: "\x03\x00\x00\x00"}, "okab")
 	case "processes of no script":
@@ -293,37 +300,38 @@ func TestHostileWorker(t *testing.T) {
 	}
 	before := descriptors(t)
 	for what, want := range map[string]func(*skill.Reply, error) string{
-		"silence":                       timeout,
-		"half of a frame":               timeout,
-		"a call of nobody":              crashed,
-		"without end, of nobody":        crashed,
-		"4 GiB":                         crashed,
-		"more than a call can leave":    crashed,
-		"less than a frame":             crashed,
-		"a head without end":            crashed,
-		"a second hello":                crashed,
-		"what only a host says":         crashed,
-		"no kind":                       crashed,
-		"no head":                       crashed,
-		"deep JSON":                     crashed,
-		"a length beyond all":           crashed,
-		"a length beyond":               crashed,
-		"bytes of nothing":              crashed,
-		"a code of the host's":          crashed,
-		"a million files":               crashed,
-		"files without end":             crashed,
-		"files that nobody could write": crashed,
-		"a recording of nobody":         crashed,
-		"a difference to nothing":       crashed,
-		"processes of no script":        crashed,
-		"a request of nobody":           crashed,
-		"requests without end":          timeout,
-		"noise":                         crashed,
-		"answered twice":                ok,
-		"descriptors":                   ok,
-		"an error of the host's":        refused(skill.Internal, "m", "null"),
-		"an error in colours":           refused(skill.InvalidArgument, "a[31mbc", `{"k":["v"]}`),
-		"an error of a megabyte":        refused(skill.InvalidArgument, "m", "null"),
+		"silence":                          timeout,
+		"half of a frame":                  timeout,
+		"a call of nobody":                 crashed,
+		"without end, of nobody":           crashed,
+		"4 GiB":                            crashed,
+		"more than a call can leave":       crashed,
+		"less than a frame":                crashed,
+		"a head without end":               crashed,
+		"a second hello":                   crashed,
+		"what only a host says":            crashed,
+		"no kind":                          crashed,
+		"no head":                          crashed,
+		"deep JSON":                        crashed,
+		"a length beyond all":              crashed,
+		"a length beyond":                  crashed,
+		"bytes of nothing":                 crashed,
+		"a code of the host's":             crashed,
+		"a million files":                  crashed,
+		"files without end":                crashed,
+		"files that nobody could write":    crashed,
+		"files gone that were never there": crashed,
+		"a recording of nobody":            crashed,
+		"a difference to nothing":          crashed,
+		"processes of no script":           crashed,
+		"a request of nobody":              crashed,
+		"requests without end":             timeout,
+		"noise":                            crashed,
+		"answered twice":                   ok,
+		"descriptors":                      ok,
+		"an error of the host's":           refused(skill.Internal, "m", "null"),
+		"an error in colours":              refused(skill.InvalidArgument, "a[31mbc", `{"k":["v"]}`),
+		"an error of a megabyte":           refused(skill.InvalidArgument, "m", "null"),
 		"any cost": func(got *skill.Reply, err error) string {
 			if bad := ok(got, err); bad != "" || got.Usage.Fuel > 1 || got.Usage.StartFuel == 0 || got.Usage.StartFuel > 1<<44 || got.Usage.MemoryPeak > 1<<32 {
 				return "want the answer, at no more cost than the call had"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"openskill/sdk/skill"
@@ -135,7 +136,7 @@ func encodeReply(r *skill.Reply) (*wireReply, []byte) {
 		Code: r.Code, Message: r.Message, ExitCode: r.ExitCode, Usage: r.Usage,
 		Stdout: len(r.Stdout), Stderr: len(r.Stderr),
 	}
-	w.Differs, w.Processes = r.Differs, r.Processes
+	w.Differs, w.Processes, w.Gone = r.Differs, r.Processes, r.Gone
 	if len(r.Artifacts) == 0 && len(r.Stderr) == 0 && r.Value == nil && r.Recording == nil {
 		return w, r.Stdout
 	}
@@ -194,9 +195,9 @@ func valueOf(call *skill.Call) uint64 {
 // scripts are paths in their working folder.
 func fileName(name string, script bool) bool {
 	if script {
-		return len(name) <= 4096 && name != "." && fs.ValidPath(name) && !strings.ContainsAny(name, "\\\x00")
+		return len(name) <= 4096 && name != "." && fs.ValidPath(name) && !strings.Contains(name, "\x00")
 	}
-	return len(name) <= 255 && name != "." && name != ".." && !strings.ContainsAny(name, "/\\\x00")
+	return len(name) <= 255 && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00")
 }
 
 // processesOf reports whether a run could have started these processes.
@@ -274,6 +275,12 @@ func (w *wireReply) reply(f *frame, call *skill.Call) (reply *skill.Reply, refus
 		left -= uint64(file.Size)
 		r.Artifacts = append(r.Artifacts, skill.Artifact{Name: file.Name, Data: data, Size: int64(file.Size)})
 	}
+	for _, name := range w.Gone {
+		if !call.Shared || !slices.ContainsFunc(call.Files, func(f skill.File) bool { return f.Name == name }) {
+			return bad("a file that is gone and was never there")
+		}
+	}
+	r.Gone = w.Gone
 	if w.Value > 0 {
 		if r.Value = cut(w.Value-1, valueOf(call)); !call.Code || r.Value == nil {
 			return bad("a value that nobody asked for, or larger than the limit")

@@ -231,7 +231,7 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		}
 		return reply, nil
 	case "files?":
-		return &skill.Reply{Artifacts: []skill.Artifact{{Name: "a.txt", Data: []byte("one"), Size: 3}, {Name: "b.txt", Data: []byte("two"), Size: 3}}, Stderr: []byte("said")}, nil
+		return &skill.Reply{Artifacts: []skill.Artifact{{Name: "a.txt", Data: []byte("one"), Size: 3}, {Name: `b\c.txt`, Data: []byte("two"), Size: 3}}, Stderr: []byte("said")}, nil
 	}
 	return say("what is %q?", does)
 }
@@ -303,7 +303,7 @@ func TestCalls(t *testing.T) {
 	c := callOf("a", "files?")
 	c.Grants.Scratch = true
 	got, err := r.Run(t.Context(), c)
-	if err != nil || len(got.Artifacts) != 2 || string(got.Artifacts[1].Data) != "two" || got.Artifacts[1].Name != "b.txt" || string(got.Stderr) != "said" {
+	if err != nil || len(got.Artifacts) != 2 || string(got.Artifacts[1].Data) != "two" || got.Artifacts[1].Name != `b\c.txt` || string(got.Stderr) != "said" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	c = callOf("a", "names")

@@ -55,9 +55,10 @@ type ScriptRequest struct {
 	Args    []string // of the command line, without the script's own name
 	Stdin   []byte   // standard input as it is
 	Files   []FileRef
-	TraceID TraceID // valid, as in a Request
-	Limits  Limits  // may only lower what the host says; zero: no opinion
-	Turn    Turn    // of the agent that asks; zero: none does
+	Work    WorkspaceRef // zero: none
+	TraceID TraceID      // valid, as in a Request
+	Limits  Limits       // may only lower what the host says; zero: no opinion
+	Turn    Turn         // of the agent that asks; zero: none does
 }
 
 // OutputFields is what a script printed as fields of JSON: "output" is the text; where the

@@ -3,6 +3,7 @@ package skill
 import (
 	"encoding/json"
 	"errors"
+	"regexp"
 	"time"
 )
 
@@ -15,6 +16,7 @@ type Request struct {
 	Value   map[string]any  // Input as internal/strictjson decodes it; nil: the dispatcher does
 	TraceID TraceID         // valid; the edge has made one up where the caller gave none
 	Files   []FileRef       // that its working folder begins with
+	Work    WorkspaceRef    // whose files it begins with, too; zero: none
 	Limits  Limits          // may only lower what manifest and host say; zero: no opinion
 	Turn    Turn            // of the agent that asks; zero: none does
 }
@@ -56,6 +58,8 @@ type Call struct {
 	Code bool
 	// Files are put into the working folder of a Script before it runs.
 	Files []File
+	// Shared says that the working folder goes on: the Reply tells which Files are gone.
+	Shared bool
 	// Record is how many bytes the draws of a Recording may have; 0: none is made.
 	Record uint64
 	// Replay are the draws of a Recording, which the run gets in the place of clocks,
@@ -86,6 +90,8 @@ type Reply struct {
 	// Artifacts are the files that the guest left in the top folder of /work,
 	// in order of name; nil unless scratch was granted.
 	Artifacts []Artifact
+	// Gone are those of Call.Files that are no longer there, by name; nil unless Call.Shared.
+	Gone []string
 	// Value is what the guest says is the value of the last expression of a Code, at most
 	// Limits.Output; nil: it has none. It may be no JSON.
 	Value []byte
@@ -206,4 +212,34 @@ type FileInfo struct {
 	Size      int64     `json:"size"` // bytes
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"` // later, when it is used
+}
+
+// WorkspaceRef names a working folder that calls of a principal share, one after the other.
+type WorkspaceRef struct {
+	ID string // [ValidWorkspace]; "": none
+	// Always has what the call leaves kept also where it fails.
+	Always bool
+}
+
+var workspacePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// ValidWorkspace reports whether a workspace can have this id: 1 to 64 of letters, digits, _ and -.
+func ValidWorkspace(id string) bool { return workspacePattern.MatchString(id) }
+
+// WorkspaceFile is a file of a workspace.
+type WorkspaceFile struct {
+	Name string `json:"name"`
+	ID   string `json:"id"` // of the content, as that of a [FileInfo]
+	Size int64  `json:"size"`
+}
+
+// Workspace is a working folder between two calls.
+type Workspace struct {
+	ID        string          `json:"id"`
+	Files     []WorkspaceFile `json:"files"` // in order of name, never nil
+	Size      int64           `json:"size"`  // bytes of all of them
+	Revision  int64           `json:"revision"`
+	CreatedAt time.Time       `json:"created_at"`
+	UpdatedAt time.Time       `json:"updated_at"`
+	ExpiresAt time.Time       `json:"expires_at"` // later, when it is used
 }

@@ -365,11 +365,16 @@ export type ChatUsage = {
 export type CodeRequest = {
   /** The whole program. It runs as `main.py`, `main.js`, `main.ts` or `main.sh` in its working folder. */
   code: string;
+  commit?: Commit;
   /** Files that the code finds in its working folder. */
   files?: FileRef[];
   language: "python" | "javascript" | "typescript" | "shell";
   limits?: RequestLimits;
+  workspace?: WorkspaceId;
 };
+
+/** Whether the workspace keeps what the call left also where the call fails. */
+export type Commit = "success" | "always";
 
 export type Conversation = {
   created_at: string;
@@ -607,6 +612,7 @@ export type Health = {
 };
 
 export type InvokeRequest = {
+  commit?: Commit;
   /**
    * Files that the skill finds in its working folder, which it must have asked for
    * (`permissions.scratch`).
@@ -617,6 +623,7 @@ export type InvokeRequest = {
   limits?: RequestLimits;
   /** A version of the skill; default: the enabled one. */
   version?: string;
+  workspace?: WorkspaceId;
 };
 
 export type LoadedAgentSkill = {
@@ -816,11 +823,13 @@ export type ScriptReview = {
 export type ScriptRunRequest = {
   /** The command line: a list of strings and numbers, or an object whose keys become options. */
   args?: unknown[] | Record<string, unknown> | null;
+  commit?: Commit;
   /** Files that the script finds in its working folder, instead of the skill's own of these names. */
   files?: FileRef[];
   /** The text on standard input. */
   input?: string;
   limits?: RequestLimits;
+  workspace?: WorkspaceId;
 };
 
 export type ScriptWish = {
@@ -985,6 +994,40 @@ export type VersionState = {
   shared?: boolean;
   state: "enabled" | "disabled" | "quarantined" | "deleted";
   version: string;
+};
+
+/** A workspace between two calls. */
+export type Workspace = {
+  created_at: string;
+  /** Later, when it is used. */
+  expires_at: string;
+  files: {
+    /** Its SHA-256, as of a file that was uploaded. */
+    id: string;
+    name: string;
+    /** Bytes. */
+    size: number;
+  }[];
+  id: WorkspaceId;
+  /** How many times it was changed. */
+  revision: number;
+  /** Bytes of all files. */
+  size: number;
+  updated_at: string;
+};
+
+/**
+ * Name of a working folder that your calls share. What a call leaves there, the next one finds, on
+ * every host of the same database; the first call makes it. One call at a time has it, and others
+ * wait as long as they may run. At most 1,000 files and 256 MiB; it expires some time after its last
+ * use.
+ */
+export type WorkspaceId = string;
+
+export type WorkspaceList = {
+  data: Workspace[];
+  /** The cursor of the next page; null: this is the last one. */
+  next: string | null;
 };
 
 /** What is sent and answered, by path and method. answers are by status; what is left out has no body. */
@@ -2943,6 +2986,138 @@ export interface paths {
         413: Problem;
         429: Problem;
         431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/workspaces": {
+    /** List your workspaces, in the order of their ids. (listWorkspaces) */
+    GET: {
+      query?: {
+        /** Maximum number of entries. */
+        limit?: number;
+        /** The `next` value of the previous page. */
+        cursor?: string;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: WorkspaceList;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/workspaces/{id}": {
+    /** Get a workspace and the list of its files. (getWorkspace) */
+    GET: {
+      path: {
+        /** The id of the workspace. */
+        id: WorkspaceId;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: Workspace;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+    /** Delete a workspace. (deleteWorkspace) */
+    DELETE: {
+      path: {
+        /** The id of the workspace. */
+        id: WorkspaceId;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        204: undefined;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/workspaces/{id}:fork": {
+    /** Make a workspace that begins as this one. (forkWorkspace) */
+    POST: {
+      path: {
+        /** The id of the workspace. */
+        id: WorkspaceId;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      body: {
+        id: WorkspaceId;
+      };
+      answers: {
+        201: Workspace;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        415: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
         500: Problem;
         503: Problem;
       };

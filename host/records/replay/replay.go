@@ -143,7 +143,7 @@ func (r *Recordings) recording(ran *Ran) *Recording {
 		Seen: ran.Reply.Recording.Seen, More: ran.Reply.Recording.More, End: endOf(ran.Result), Draws: ran.Reply.Recording.Draws,
 	}
 	if ran.Script != nil {
-		rec.Script, rec.Files = &Line{Args: ran.Script.Args, Stdin: ran.Script.Stdin}, ran.Script.Files
+		rec.Script, rec.Files = &Line{Args: ran.Script.Args, Stdin: ran.Script.Stdin}, ran.Files
 	} else {
 		rec.Input, rec.Files = ran.Input, ran.Files
 	}

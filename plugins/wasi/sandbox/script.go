@@ -100,6 +100,23 @@ func (f *Folders) bring(call *skill.Call) (begin func(wasm.Files) error, release
 	}, release, nil
 }
 
+// removed are the files of a call that its guest has removed, renamed or put something else in the place of.
+func removed(m *guestfs.Memory, call *skill.Call) (names []string) {
+	if !call.Shared || m == nil {
+		return nil
+	}
+	folder := ""
+	if call.Script {
+		folder = own + "/"
+	}
+	for i := range call.Files {
+		if st, errno := m.Stat(folder+call.Files[i].Name, false); errno != 0 || st.Kind != guestfs.KindRegular {
+			names = append(names, call.Files[i].Name)
+		}
+	}
+	return names
+}
+
 func notBrought(file *skill.File, err error) error {
 	return &skill.Error{
 		Op: "sandbox.bring", Code: skill.InvalidArgument, Subject: "files", Err: err,

@@ -23,7 +23,22 @@ CREATE TABLE agent.file_parts (
     PRIMARY KEY (content, part)
 );
 CREATE INDEX idx_file_parts_created_at ON agent.file_parts (created_at);
+-- Working folders that calls of a principal share: files is JSON, with name, id and size of each.
+CREATE TABLE agent.workspaces (
+    tenant     TEXT NOT NULL,
+    principal  TEXT NOT NULL,
+    id         TEXT NOT NULL,
+    files      TEXT NOT NULL,
+    bytes      BIGINT NOT NULL,
+    revision   BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    PRIMARY KEY (tenant, principal, id)
+);
+CREATE INDEX idx_workspaces_expires_at ON agent.workspaces (expires_at);
 
 -- +goose Down
+DROP TABLE agent.workspaces;
 DROP TABLE agent.file_parts;
 DROP TABLE agent.files;

@@ -23,7 +23,22 @@ CREATE TABLE file_parts (
     PRIMARY KEY (content, part)
 ) STRICT;
 CREATE INDEX idx_file_parts_created_at ON file_parts (created_at);
+-- Working folders that calls of a principal share: files is JSON, with name, id and size of each.
+CREATE TABLE workspaces (
+    tenant     TEXT NOT NULL,
+    principal  TEXT NOT NULL,
+    id         TEXT NOT NULL,
+    files      TEXT NOT NULL,
+    bytes      INTEGER NOT NULL,
+    revision   INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, principal, id)
+) STRICT;
+CREATE INDEX idx_workspaces_expires_at ON workspaces (expires_at);
 
 -- +goose Down
+DROP TABLE workspaces;
 DROP TABLE file_parts;
 DROP TABLE files;

@@ -1,0 +1,136 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"openskill/host/records"
+	"openskill/plugins/runnertest"
+	"openskill/sdk/skill"
+)
+
+// oneSpace is a workspace with the file a.
+type oneSpace struct {
+	saved *records.WorkspaceChange
+	fails error
+	in    int
+}
+
+func (s *oneSpace) Enter(context.Context, skill.Principal, string) (*skill.Workspace, func(), error) {
+	s.in++
+	return &skill.Workspace{ID: "w", Revision: 3, Files: []skill.WorkspaceFile{{Name: "a", ID: strings.Repeat("a", 64), Size: 5}}}, func() { s.in-- }, nil
+}
+
+func (s *oneSpace) Save(_ context.Context, _ skill.Principal, _ *skill.Workspace, c *records.WorkspaceChange) error {
+	s.saved = c
+	return s.fails
+}
+
+// TestWorkspaceOfCall: a call has the files of its workspace but where it brings its own; what it did is kept if it
+// succeeded or its caller wants that always, and a call whose work cannot be kept has failed.
+func TestWorkspaceOfCall(t *testing.T) {
+	left := skill.Reply{Artifacts: []skill.Artifact{{Name: "d/new", Data: []byte("1")}, {Name: `c:\d`}, {Name: "in"}}, Gone: []string{"a"}}
+	exits := left
+	exits.ExitCode = 1
+	for name, c := range map[string]struct {
+		more  string
+		reply skill.Reply
+		fails error
+		code  skill.Code
+		files string // that the guest gets
+		saved string
+	}{
+		"success":        {``, left, nil, "", "main.py a", "d/new in -a"},
+		"failure":        {``, exits, nil, skill.GuestExit, "main.py a", "no"},
+		"always":         {`, "commit": "always"`, exits, nil, skill.GuestExit, "main.py a", "d/new in -a"},
+		"said":           {`, "commit": "success"`, exits, nil, skill.GuestExit, "main.py a", "no"},
+		"brought along":  {`, "files": [{"name": "a", "text": "x"}, {"name": "b", "text": "y"}, {"name": "in", "text": "z"}]`, skill.Reply{Artifacts: left.Artifacts}, nil, "", "main.py a b in", "d/new in a b"},
+		"uploaded":       {`, "files": [{"name": "up", "id": "` + strings.Repeat("a", 64) + `"}]`, skill.Reply{}, nil, "", "main.py up a", "=up"},
+		"cannot be kept": {``, left, &skill.Error{Code: skill.Conflict, Message: "another call"}, skill.Conflict, "main.py a", "d/new in -a"},
+	} {
+		space := &oneSpace{fails: c.fails}
+		var started *records.Started
+		h := codeHouse(t, func(o *Options) {
+			o.Workspaces, o.Recorder = space, recorder(func(s *records.Started) { started = s })
+		})
+		h.python.Answer = runnertest.Always(c.reply)
+		r := h.Invoke(context.Background(), skill.Local(), run(`{"language": "python", "code": "x", "workspace": "w"`+c.more+`}`))
+		call := h.python.Calls()[0]
+		var files, saved []string
+		for _, f := range call.Files {
+			files = append(files, f.Name)
+		}
+		if space.saved == nil {
+			saved = []string{"no"}
+		} else {
+			for _, a := range space.saved.Written {
+				saved = append(saved, a.Name)
+			}
+			for _, f := range space.saved.Kept {
+				saved = append(saved, "="+f.Name)
+			}
+			for _, n := range space.saved.Gone {
+				saved = append(saved, "-"+n)
+			}
+		}
+		if codeOfResult(r) != c.code || strings.Join(files, " ") != c.files || strings.Join(saved, " ") != c.saved || !call.Shared || space.in != 0 {
+			t.Errorf("%s: %+v, files %q, saved %q", name, r.Error, files, saved)
+		}
+		if started.Workspace != "w" || started.WorkspaceRevision != 3 {
+			t.Errorf("%s: on record: %+v", name, started)
+		}
+	}
+}
+
+// TestWorkspaceRefused: no call gets to a workspace by a name that is none, or without a working folder, and one
+// that waits is told that it waited for nothing.
+func TestWorkspaceRefused(t *testing.T) {
+	space := &oneSpace{}
+	h := codeHouse(t, func(o *Options) { o.Workspaces = space })
+	for _, id := range []string{"../w", "a/b", "", strings.Repeat("w", 65), "ä"} {
+		r := h.Invoke(context.Background(), skill.Local(), run(`{"language": "python", "code": "x", "workspace": "`+id+`"}`))
+		if codeOfResult(r) != skill.InvalidArgument {
+			t.Errorf("%q: %+v", id, r.Error)
+		}
+	}
+	req := ask("stats", `{"numbers": [1]}`)
+	req.Work.ID = "../w"
+	if r := h.Invoke(context.Background(), skill.Local(), req); codeOfResult(r) != skill.InvalidArgument {
+		t.Errorf("%+v", r.Error)
+	}
+	without := codeHouse(t, nil)
+	if r := without.Invoke(context.Background(), skill.Local(), run(`{"language": "python", "code": "x", "workspace": "w"}`)); codeOfResult(r) != skill.NotFound {
+		t.Errorf("%+v", r.Error)
+	}
+	if len(h.python.Calls())+len(without.python.Calls()) != 0 || space.in != 0 {
+		t.Error("it ran")
+	}
+}
+
+// TestWorkspaceOfScripts: skills with a working folder and scripts share workspaces too.
+func TestWorkspaceOfScripts(t *testing.T) {
+	space := &oneSpace{}
+	var names []string
+	g := withScripts(t, func(o *Options) { o.Workspaces, o.Files = space, keepsFiles{} })
+	script := greet()
+	script.Work.ID = "w"
+	if r := g.RunScript(context.Background(), skill.Local(), script); !r.Success {
+		t.Fatalf("%+v", r.Error)
+	}
+	for _, f := range g.python.Calls()[0].Files {
+		names = append(names, f.Name)
+	}
+	h := open(t, func(o *Options) { o.Workspaces, o.Files = space, keepsFiles{} })
+	h.wasm.Answer = runnertest.Always(skill.Reply{Stdout: []byte(`{"mean": 1}`)})
+	req := ask("stats", `{"numbers": [1]}`)
+	req.Work.ID = "w"
+	if r := h.Invoke(context.Background(), skill.Local(), req); !r.Success {
+		t.Fatalf("%+v", r.Error)
+	}
+	names = append(names, h.wasm.Calls()[0].Files[0].Name)
+	if !slices.Equal(names, []string{"a", "a"}) {
+		t.Errorf("%q", names)
+	}
+}

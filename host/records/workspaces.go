@@ -1,0 +1,295 @@
+package records
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"openskill/host/store"
+	"openskill/sdk/skill"
+)
+
+// The bounds of a workspace.
+const (
+	mostWorkspaceFiles = 1000
+	mostWorkspaceBytes = 256 << 20
+	mostWorkspaces     = 1000 // of a principal
+)
+
+// Workspaces are working folders that calls of a principal share: lists of names with the digests of [Files],
+// so that a fork or a call copies nothing. One call at a time has one; others of this host wait. A host that
+// finds that another one has changed it meanwhile changes nothing. It is safe for concurrent use.
+type Workspaces struct {
+	files *Files
+
+	mu   sync.Mutex
+	used map[workspaceKey]*using
+}
+
+type workspaceKey struct{ tenant, principal, id string }
+
+// using are the calls of this host that have or want a workspace.
+type using struct {
+	turn chan struct{} // has room for the one that has it
+	n    int
+}
+
+// NewWorkspaces makes Workspaces on files.
+func NewWorkspaces(files *Files) *Workspaces {
+	return &Workspaces{files: files, used: map[workspaceKey]*using{}}
+}
+
+func keyOf(p skill.Principal, id string) workspaceKey {
+	return workspaceKey{p.Tenant, store.Plain(p.ID), id}
+}
+
+// Enter waits for a workspace's turn, and gives its files, none where it is new, and what ends the turn.
+func (w *Workspaces) Enter(ctx context.Context, p skill.Principal, id string) (s *skill.Workspace, leave func(), err error) {
+	if !skill.ValidWorkspace(id) {
+		return nil, nil, &skill.Error{Op: "workspaces.Enter", Code: skill.InvalidArgument, Subject: "workspace", Message: "invalid workspace; use 1 to 64 of a-z A-Z 0-9 _ -"}
+	}
+	k := keyOf(p, id)
+	w.mu.Lock()
+	u := w.used[k]
+	if u == nil {
+		u = &using{turn: make(chan struct{}, 1)}
+		w.used[k] = u
+	}
+	u.n++
+	w.mu.Unlock()
+	forget := func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if u.n--; u.n == 0 {
+			delete(w.used, k)
+		}
+	}
+	select {
+	case u.turn <- struct{}{}:
+	case <-ctx.Done():
+		forget()
+		return nil, nil, &skill.Error{Op: "workspaces.Enter", Code: skill.Conflict, Subject: "workspace", Message: "another call has the workspace; retry", Err: context.Cause(ctx)}
+	}
+	leave = func() { <-u.turn; forget() }
+	s, err = w.find(ctx, k)
+	switch {
+	case err != nil:
+		leave()
+		return nil, nil, err
+	case s == nil:
+		s = &skill.Workspace{ID: id, Files: []skill.WorkspaceFile{}}
+	}
+	return s, leave, nil
+}
+
+// WorkspaceChange is what a call did to a workspace.
+type WorkspaceChange struct {
+	Written []skill.Artifact      // in the place of those of the names
+	Kept    []skill.WorkspaceFile // as Written, of [Files] that are there
+	Gone    []string
+}
+
+// Save keeps what a call did, all of it or nothing. s is what [Workspaces.Enter] gave.
+func (w *Workspaces) Save(ctx context.Context, p skill.Principal, s *skill.Workspace, c *WorkspaceChange) error {
+	if len(c.Written)+len(c.Kept)+len(c.Gone) == 0 && s.Revision > 0 {
+		return w.touch(ctx, keyOf(p, s.ID))
+	}
+	names := map[string]skill.WorkspaceFile{}
+	for _, f := range s.Files {
+		names[f.Name] = f
+	}
+	for _, name := range c.Gone {
+		delete(names, name)
+	}
+	for _, f := range c.Kept {
+		names[f.Name] = f
+	}
+	for i := range c.Written {
+		a := &c.Written[i]
+		names[a.Name] = skill.WorkspaceFile{Name: a.Name, Size: int64(len(a.Data))}
+	}
+	var size int64
+	for _, f := range names {
+		size += f.Size
+	}
+	if len(names) > mostWorkspaceFiles || size > mostWorkspaceBytes {
+		return &skill.Error{
+			Op: "workspaces.Save", Code: skill.PayloadTooLarge, Subject: "workspace",
+			Message: fmt.Sprintf("the workspace would have more than %d files or %d bytes, and stays as it was; remove some files", mostWorkspaceFiles, mostWorkspaceBytes),
+		}
+	}
+	for i := range c.Written {
+		a := &c.Written[i]
+		info, err := w.files.Put(ctx, p, a.Name, bytes.NewReader(a.Data))
+		if err != nil {
+			return err
+		}
+		names[a.Name] = skill.WorkspaceFile{Name: a.Name, ID: info.ID, Size: info.Size}
+	}
+	next := &skill.Workspace{ID: s.ID, Size: size, Revision: s.Revision, Files: make([]skill.WorkspaceFile, 0, len(names))}
+	for _, f := range names {
+		next.Files = append(next.Files, f)
+	}
+	slices.SortFunc(next.Files, func(a, b skill.WorkspaceFile) int { return strings.Compare(a.Name, b.Name) })
+	return w.write(ctx, keyOf(p, s.ID), next)
+}
+
+// write replaces revision next.Revision of a workspace, 0 of none.
+func (w *Workspaces) write(ctx context.Context, k workspaceKey, next *skill.Workspace) error {
+	now := w.files.o.Now().UTC().Truncate(time.Microsecond)
+	list, err := json.Marshal(next.Files)
+	if err != nil {
+		return w.files.failed(err)
+	}
+	db, until := w.files.o.DB, now.Add(w.files.o.Keep).UnixMicro()
+	conflict := &skill.Error{Op: "workspaces.Save", Code: skill.Conflict, Subject: "workspace", Message: "another call has changed the workspace meanwhile, or there are too many; it stays as it was; retry"}
+	return db.InTurn(ctx, k.tenant, func() error {
+		return w.files.unavailableOr(db.InTx(ctx, func(tx *sql.Tx) error {
+			var res sql.Result
+			if next.Revision == 0 {
+				if _, err := tx.ExecContext(ctx, "DELETE FROM workspaces WHERE tenant = $1 AND principal = $2 AND id = $3 AND expires_at <= $4", k.tenant, k.principal, k.id, now.UnixMicro()); err != nil {
+					return err
+				}
+				res, err = tx.ExecContext(ctx, "INSERT INTO workspaces (tenant, principal, id, files, bytes, revision, created_at, updated_at, expires_at)"+
+					" SELECT $1, $2, $3, $4, CAST($5 AS BIGINT), 1, CAST($6 AS BIGINT), CAST($6 AS BIGINT), CAST($7 AS BIGINT)"+
+					" WHERE (SELECT COUNT(*) FROM workspaces WHERE tenant = $1 AND principal = $2) < $8 ON CONFLICT (tenant, principal, id) DO NOTHING",
+					k.tenant, k.principal, k.id, string(list), next.Size, now.UnixMicro(), until, mostWorkspaces)
+			} else {
+				res, err = tx.ExecContext(ctx, "UPDATE workspaces SET files = $1, bytes = $2, revision = revision + 1, updated_at = $3, expires_at = $4 WHERE tenant = $5 AND principal = $6 AND id = $7 AND revision = $8",
+					string(list), next.Size, now.UnixMicro(), until, k.tenant, k.principal, k.id, next.Revision)
+			}
+			if err != nil {
+				return err
+			}
+			if n, err := res.RowsAffected(); err != nil || n == 0 {
+				if err == nil {
+					err = conflict
+				}
+				return err
+			}
+			return hold(ctx, tx, k.tenant, next.Files, until)
+		}))
+	})
+}
+
+// hold has the content of files kept as long as the workspace that names it.
+func hold(ctx context.Context, tx *sql.Tx, tenant string, files []skill.WorkspaceFile, until int64) error {
+	const together = 500
+	for some := range slices.Chunk(files, together) {
+		args := []any{until, tenant}
+		for _, f := range some {
+			args = append(args, f.ID)
+		}
+		if _, err := tx.ExecContext(ctx, "UPDATE files SET expires_at = $1 WHERE tenant = $2 AND expires_at < $1 AND digest IN ("+store.List(3, len(some))+")", args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// touch has a workspace kept longer.
+func (w *Workspaces) touch(ctx context.Context, k workspaceKey) error {
+	s, err := w.find(ctx, k)
+	if err != nil || s == nil {
+		return err
+	}
+	until := w.files.o.Now().Add(w.files.o.Keep)
+	if until.Sub(s.ExpiresAt) < w.files.o.Keep/4 {
+		return nil
+	}
+	return w.files.unavailableOr(w.files.o.DB.InTx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "UPDATE workspaces SET expires_at = $1 WHERE tenant = $2 AND principal = $3 AND id = $4", until.UnixMicro(), k.tenant, k.principal, k.id); err != nil {
+			return err
+		}
+		return hold(ctx, tx, k.tenant, s.Files, until.UnixMicro())
+	}))
+}
+
+const workspaceColumns = "id, files, bytes, revision, created_at, updated_at, expires_at"
+
+func scanWorkspace(rows *sql.Rows) (*skill.Workspace, error) {
+	s := &skill.Workspace{}
+	var files string
+	var created, updated, expires int64
+	if err := rows.Scan(&s.ID, &files, &s.Size, &s.Revision, &created, &updated, &expires); err != nil {
+		return nil, err
+	}
+	s.CreatedAt, s.UpdatedAt, s.ExpiresAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC(), time.UnixMicro(expires).UTC()
+	return s, json.Unmarshal([]byte(files), &s.Files)
+}
+
+// find gives a workspace; nil: there is none.
+func (w *Workspaces) find(ctx context.Context, k workspaceKey) (*skill.Workspace, error) {
+	list, err := store.All(ctx, w.files.o.DB.Read, scanWorkspace, "SELECT "+workspaceColumns+" FROM workspaces WHERE tenant = $1 AND principal = $2 AND id = $3 AND expires_at > $4",
+		k.tenant, k.principal, k.id, w.files.o.Now().UnixMicro())
+	if err != nil || len(list) == 0 {
+		return nil, w.files.unavailableOr(err)
+	}
+	return list[0], nil
+}
+
+// Get gives a workspace of the caller's.
+func (w *Workspaces) Get(ctx context.Context, p skill.Principal, id string) (*skill.Workspace, error) {
+	s, err := w.find(ctx, keyOf(p, id))
+	if err == nil && s == nil {
+		err = &skill.Error{Op: "workspaces.Get", Code: skill.NotFound, Subject: skill.CleanText(id, 64), Message: "there is no such workspace; a call makes it"}
+	}
+	return s, err
+}
+
+// List gives a page of the caller's, in the order of ids, after a cursor, and the cursor of the next page or "".
+func (w *Workspaces) List(ctx context.Context, p skill.Principal, cursor string, limit int) (page []*skill.Workspace, next string, err error) {
+	k := keyOf(p, cursor)
+	page, err = store.All(ctx, w.files.o.DB.Read, scanWorkspace, "SELECT "+workspaceColumns+" FROM workspaces WHERE tenant = $1 AND principal = $2 AND id > $3 AND expires_at > $4 ORDER BY id LIMIT $5",
+		k.tenant, k.principal, k.id, w.files.o.Now().UnixMicro(), limit+1)
+	if err != nil {
+		return nil, "", w.files.unavailableOr(err)
+	}
+	if len(page) > limit {
+		page = page[:limit]
+		next = page[limit-1].ID
+	}
+	return page, next, nil
+}
+
+// Delete removes a workspace, and not the files, which others may name.
+func (w *Workspaces) Delete(ctx context.Context, p skill.Principal, id string) error {
+	s, leave, err := w.Enter(ctx, p, id)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if s.Revision == 0 {
+		_, err := w.Get(ctx, p, id)
+		return err
+	}
+	k := keyOf(p, id)
+	_, err = w.files.o.DB.ExecInTurn(ctx, k.tenant, "DELETE FROM workspaces WHERE tenant = $1 AND principal = $2 AND id = $3", k.tenant, k.principal, k.id)
+	return w.files.unavailableOr(err)
+}
+
+// Fork makes a workspace that begins as another one, whose files it shares.
+func (w *Workspaces) Fork(ctx context.Context, p skill.Principal, id, to string) (*skill.Workspace, error) {
+	from, err := w.Get(ctx, p, id)
+	if err != nil {
+		return nil, err
+	}
+	s, leave, err := w.Enter(ctx, p, to)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if s.Revision > 0 {
+		return nil, &skill.Error{Op: "workspaces.Fork", Code: skill.Conflict, Subject: to, Message: "there is a workspace of this id; use another one, or delete it"}
+	}
+	if err := w.write(ctx, keyOf(p, to), &skill.Workspace{ID: to, Files: from.Files, Size: from.Size}); err != nil {
+		return nil, err
+	}
+	return w.Get(ctx, p, to)
+}
