@@ -28,6 +28,8 @@ type codeFlags struct {
 	fuel      *cliflag.Count
 	memory    *cliflag.Count
 	artifacts string
+	workspace string
+	commit    string
 	json      bool
 }
 
@@ -44,8 +46,8 @@ func (a *cli) codeCommand() *cobra.Command {
 		Long: `Run the code of FILE, or of standard input, in a fresh sandbox: Python, JavaScript,
 TypeScript or a shell script. What it prints passes through; the value of Python's last
 expression is printed after that. It starts in a working folder with the files of --file
-and nothing else; --artifacts saves what it writes there. The exit code is 0 if the code
-ended with 0.`,
+and nothing else, or those of --workspace; --artifacts saves what it writes there. The
+exit code is 0 if the code ended with 0.`,
 		Example: `  echo 'sum(range(10))' | openskill code
   openskill code convert.py --file in.csv --artifacts out
   openskill code --language shell --file data/log.txt=server.log <<< 'grep -c ERROR data/log.txt'`,
@@ -59,6 +61,8 @@ ended with 0.`,
 	f.Var(o.fuel, "fuel", "fuel limit in units of about one instruction")
 	f.Var(o.memory, "memory-mb", "memory limit in MiB")
 	f.Var(cliflag.Text(&o.artifacts, "DIR"), "artifacts", "output folder for files of the code; created if missing, existing files are kept")
+	f.Var(cliflag.Text(&o.workspace, "ID"), "workspace", "work in the files that earlier calls with this ID left, and leave them for later ones")
+	f.Var(cliflag.Text(&o.commit, "WHEN"), "commit", "change the workspace on success only, or always; default success")
 	f.BoolVar(&o.json, "json", false, "print the Normalized Skill Result instead")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.code(cmd.Context(), flags, &o, strings.Join(args, ""))
@@ -67,6 +71,9 @@ ended with 0.`,
 }
 
 func (a *cli) code(ctx context.Context, flags *settingsFlags, o *codeFlags, file string) error {
+	if o.commit != "" && o.commit != "success" && o.commit != "always" {
+		return usage("--commit must be success or always")
+	}
 	s, err := a.load(flags)
 	if err != nil {
 		return err
@@ -83,6 +90,7 @@ func (a *cli) code(ctx context.Context, flags *settingsFlags, o *codeFlags, file
 	stop := a.after(3*time.Second, "openskill: getting the runtime ready; the first time takes some seconds")
 	r := h.Invoke(ctx, skill.Local(), skill.Request{
 		SkillID: skill.RunCode, Input: input,
+		Work:   skill.WorkspaceRef{ID: o.workspace, Always: o.commit == "always"},
 		Limits: skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
 	})
 	stop()

@@ -33,14 +33,27 @@ func (c *Client) Artifact(ctx context.Context, executionID, name string) ([]byte
 
 // Code is a program for [Client.RunCode].
 type Code struct {
-	Language string           `json:"language"` // python, javascript, typescript or shell
-	Code     string           `json:"code"`
-	Files    []skill.FileRef  `json:"files,omitempty"` // that its working folder begins with
-	Limits   skill.LimitsJSON `json:"limits,omitzero"` // can only lower what the host allows
+	Language string          `json:"language"` // python, javascript, typescript or shell
+	Code     string          `json:"code"`
+	Files    []skill.FileRef `json:"files,omitempty"` // that its working folder begins with
+	// Workspace names a working folder that calls share; "": none. What the program leaves there is kept
+	// if it succeeds, or if Commit is "always".
+	Workspace string           `json:"workspace,omitempty"`
+	Commit    string           `json:"commit,omitempty"`
+	Limits    skill.LimitsJSON `json:"limits,omitzero"` // can only lower what the host allows
 }
 
 // RunCode runs a program in a fresh sandbox, and gives what it printed, as Invoke does. It needs the scope
 // skills:invoke:run_code.
 func (c *Client) RunCode(ctx context.Context, code Code) (*skill.Result, error) {
 	return c.result(ctx, "/code:run", code)
+}
+
+// Workspace gives a workspace of yours, with the ids of its files.
+func (c *Client) Workspace(ctx context.Context, id string) (*skill.Workspace, error) {
+	id, err := segment("workspace", id)
+	if err != nil {
+		return nil, err
+	}
+	return get[skill.Workspace](ctx, c, http.MethodGet, "/workspaces/"+id, nil)
 }

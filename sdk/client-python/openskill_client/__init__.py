@@ -40,6 +40,7 @@ from ._types import (
     UploadResult,
     Usage,
     VersionState,
+    Workspace,
 )
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "UploadResult",
     "Usage",
     "VersionState",
+    "Workspace",
 ]
 
 __version__ = "0.1.0"

@@ -33,6 +33,7 @@ from ._types import (
     TenantUsage,
     UploadResult,
     VersionState,
+    Workspace,
 )
 
 KEY_VARIABLE = "OPENSKILL_API_KEY"
@@ -199,10 +200,12 @@ class Client:
 
     # Code and files
 
-    def run_code(self, language: str, code: str, *, files: Optional[Sequence[FileRef]] = None, limits: Optional[Limits] = None) -> Result:
+    def run_code(self, language: str, code: str, *, files: Optional[Sequence[FileRef]] = None, workspace: Optional[str] = None,
+                 commit: Optional[str] = None, limits: Optional[Limits] = None) -> Result:
         """Runs a program in a fresh sandbox: python, javascript, typescript or shell. It needs the
-        scope skills:invoke:run_code."""
-        given = {"language": language, "code": code, "files": files, "limits": limits}
+        scope skills:invoke:run_code. What it leaves in a workspace, later calls with the same name
+        find; commit "always" keeps it also where the program fails."""
+        given = {"language": language, "code": code, "files": files, "workspace": workspace, "commit": commit, "limits": limits}
         return _result(self._object("POST", "/code:run", {k: v for k, v in given.items() if v is not None}))
 
     def upload_file(self, source: _pack.Source, name: str = "") -> FileInfo:
@@ -216,6 +219,10 @@ class Client:
         """A file that an execution left, by its name in the result's meta."""
         path = f"/executions/{segment('execution id', execution_id)}/artifacts/{quote(name, safe='')}"
         return self._http.content(path, self._headers())
+
+    def workspace(self, workspace_id: str) -> Workspace:
+        """A workspace of yours, with the ids of its files."""
+        return cast(Workspace, self._object("GET", f"/workspaces/{segment('workspace', workspace_id)}"))
 
     # Uploads
 

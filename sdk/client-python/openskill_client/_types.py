@@ -37,6 +37,18 @@ class FileInfo(TypedDict, total=False):
     expires_at: str
 
 
+class Workspace(TypedDict, total=False):
+    """A working folder between two calls: files have name, id and size."""
+
+    id: str
+    files: List[Dict[str, Any]]
+    size: int
+    revision: int
+    created_at: str
+    updated_at: str
+    expires_at: str
+
+
 class Artifact(TypedDict, total=False):
     name: str
     size: int
