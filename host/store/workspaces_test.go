@@ -143,7 +143,9 @@ func workspacesInTurn(t *testing.T, db *store.DB) {
 	if _, _, err := w.Enter(ctx, ann, "w"); skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("%v", err)
 	}
-	_, others, err := w.Enter(t.Context(), bob, "w") // of another principal, which nobody has
+	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, others, err := w.Enter(soon, bob, "w") // of another principal, which nobody has
 	musttest.Do(t, err)
 	others()
 	leave()
