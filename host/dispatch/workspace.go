@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"openskill/host/records"
 	"openskill/sdk/skill"
@@ -57,6 +58,9 @@ func (d *Dispatcher) shared(next handler) handler {
 	}
 }
 
+// saving bounds how long the answer to a call waits for its workspace.
+const saving = time.Minute
+
 // saved has the workspace of a call changed as the call did it: where it succeeded, or its caller wants that
 // always. It stays as it was where that cannot be, and the call has failed then.
 func (d *Dispatcher) saved(next handler) handler {
@@ -82,7 +86,9 @@ func (d *Dispatcher) saved(next handler) handler {
 				change.Written = append(change.Written, skill.Artifact{Name: f.Name, Data: f.Data})
 			}
 		}
-		if unsaved := d.o.Workspaces.Save(context.WithoutCancel(ctx), c.principal, c.space, change); unsaved != nil && err == nil {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saving)
+		defer stop()
+		if unsaved := d.o.Workspaces.Save(ctx, c.principal, c.space, change); unsaved != nil && err == nil {
 			c.outcome = outcome{}
 			return unsaved
 		}
