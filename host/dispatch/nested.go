@@ -19,14 +19,16 @@ type parent struct {
 	limits skill.Limits
 	ends   time.Time // by its own limit
 
+	turn chan struct{} // has room for the nested call that runs
+
 	mu    sync.Mutex
 	calls int
-	fuel  uint64 // that its calls took
+	fuel  uint64 // used by nested calls
 }
 
 // parents has one for as long as its code runs.
 func (d *Dispatcher) parent(c *call, limits skill.Limits) (leave func()) {
-	d.parents.Store(c.executionID, &parent{call: c, limits: limits, ends: d.o.Now().Add(limits.Timeout)})
+	d.parents.Store(c.executionID, &parent{call: c, limits: limits, ends: d.o.Now().Add(limits.Timeout), turn: make(chan struct{}, 1)})
 	return func() { d.parents.Delete(c.executionID) }
 }
 
@@ -57,6 +59,13 @@ func (d *Dispatcher) Nested(ctx context.Context, executionID string, id skill.ID
 	c.request.Turn.Tokens = 0
 	if c.request.Turn.Session == "" {
 		c.request.Turn.Session = of.executionID
+	}
+	// One at a time: together they have one place, and the fuel that is left.
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return skill.Failure(id, of.request.TraceID, skill.Meta{}, &skill.Error{Op: "dispatch.Nested", Code: skill.Cancelled, Message: "the code has ended"})
 	}
 	var err error
 	if c.request.Limits, err = p.enter(id, d.o.Now()); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -150,4 +151,33 @@ func TestNestedTakesNoPlace(t *testing.T) {
 	}
 	close(all)
 	wg.Wait()
+}
+
+// TestNestedOneAtATime: calls that one run makes at once run one after the other, so that they get no more fuel
+// than it has left.
+func TestNestedOneAtATime(t *testing.T) {
+	var running, most atomic.Int32
+	codes := make([]skill.Code, 8)
+	h := nesting(t, nil, func(h *house, c *skill.Call) {
+		var all sync.WaitGroup
+		for i := range codes {
+			all.Go(func() { codes[i] = codeOfResult(h.Nested(context.Background(), c.ExecutionID, "stats", oneNumber)) })
+		}
+		all.Wait()
+	})
+	answer := h.wasm.Answer
+	h.wasm.Answer = func(ctx context.Context, c *skill.Call) (*skill.Reply, error) {
+		most.Store(max(most.Load(), running.Add(1)))
+		defer running.Add(-1)
+		time.Sleep(time.Millisecond)
+		return answer(ctx, c)
+	}
+	if r := h.Invoke(context.Background(), skill.Local(), run(`{"language": "python", "code": ""}`)); !r.Success {
+		t.Fatal(r.Error)
+	}
+	slices.Sort(codes)
+	want := []skill.Code{"", "", "", "", skill.FuelExhausted, skill.FuelExhausted, skill.FuelExhausted, skill.FuelExhausted} // 300 of 1000 each
+	if most.Load() != 1 || !slices.Equal(codes, want) {
+		t.Errorf("%d at once: %q", most.Load(), codes)
+	}
 }
