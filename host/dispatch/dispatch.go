@@ -221,8 +221,8 @@ func (d *Dispatcher) stack() handler {
 									d.shared( // 409: its workspace, when it is its turn
 										d.recorded( // 503: on record before it begins, and before it is answered
 											d.recovered( // so that this too is on record
-												d.observed( // how strangers' skills end
-													d.kept( // what it takes to make it again
-														d.saved( // what it did to its workspace
+												d.saved( // 409: what it did to its workspace
+													d.observed( // how strangers' skills end
+														d.kept( // what it takes to make it again
 															d.run))))))))))))))
 }

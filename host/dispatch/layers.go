@@ -262,7 +262,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 		work.Stdin = stdin(c)
 	}
 	work.Files, work.Shared = append(work.Files, c.files...), c.space != nil
-	if len(c.files) > 0 && OutsideSandbox(target.Kind) {
+	if (len(c.files) > 0 || c.space != nil) && OutsideSandbox(target.Kind) {
 		return wrongFile("files", "cannot be given to this skill: it runs outside the sandbox")
 	}
 	if err := d.tape(c, work); err != nil {

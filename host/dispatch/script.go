@@ -64,14 +64,14 @@ func (d *Dispatcher) scriptStack() handler {
 					d.scriptFound( // 404
 						d.within( // 429
 							d.admitted( // 429, before an approval of one call is used up
-								d.approved( // 403
-									d.brought( // 404
-										d.shared( // 409
+								d.brought( // 404
+									d.shared( // 409
+										d.approved( // 403
 											d.recorded( // 503
 												d.recovered(
-													d.observed(
-														d.kept(
-															d.saved(
+													d.saved(
+														d.observed(
+															d.kept(
 																d.run)))))))))))))))
 }
 

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -88,7 +89,10 @@ func (d *Dispatcher) saved(next handler) handler {
 		}
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saving)
 		defer stop()
-		if unsaved := d.o.Workspaces.Save(ctx, c.principal, c.space, change); unsaved != nil && err == nil {
+		switch unsaved := d.o.Workspaces.Save(ctx, c.principal, c.space, change); {
+		case unsaved != nil && err != nil:
+			d.o.Log.LogAttrs(ctx, slog.LevelWarn, "the workspace of a failed call could not be saved", slog.String("execution_id", c.executionID), slog.String("reason", unsaved.Error()))
+		case unsaved != nil:
 			c.outcome = outcome{}
 			return unsaved
 		}

@@ -16,10 +16,14 @@ type oneSpace struct {
 	saved *records.WorkspaceChange
 	fails error
 	in    int
+	empty bool
 }
 
 func (s *oneSpace) Enter(context.Context, skill.Principal, string) (*skill.Workspace, func(), error) {
 	s.in++
+	if s.empty {
+		return &skill.Workspace{ID: "w"}, func() { s.in-- }, nil
+	}
 	return &skill.Workspace{ID: "w", Revision: 3, Files: []skill.WorkspaceFile{{Name: "a", ID: strings.Repeat("a", 64), Size: 5}}}, func() { s.in-- }, nil
 }
 
@@ -132,5 +136,25 @@ func TestWorkspaceOfScripts(t *testing.T) {
 	names = append(names, h.wasm.Calls()[0].Files[0].Name)
 	if !slices.Equal(names, []string{"a", "a"}) {
 		t.Errorf("%q", names)
+	}
+}
+
+// TestNativeSkillsGetNoFiles: a skill that runs outside the sandbox gets neither files nor a workspace.
+func TestNativeSkillsGetNoFiles(t *testing.T) {
+	space := &oneSpace{empty: true}
+	h := open(t, func(o *Options) { o.Workspaces, o.Files = space, keepsFiles{} })
+	h.wasm.NotReady = &skill.Error{Op: "x", Code: skill.NotFound, Message: "not built"} // so the native fallback runs
+	with := ask("stats", `{"numbers": [1]}`)
+	with.Work.ID = "w"
+	text := "x"
+	brings := ask("stats", `{"numbers": [1]}`)
+	brings.Files = []skill.FileRef{{Name: "a", Text: &text}}
+	for name, req := range map[string]skill.Request{"workspace": with, "files": brings} {
+		if r := h.Invoke(context.Background(), skill.Local(), req); codeOfResult(r) != skill.InvalidArgument || !strings.Contains(r.Error.Message, "outside the sandbox") {
+			t.Errorf("%s: %+v", name, r.Error)
+		}
+	}
+	if len(h.cli.Calls()) != 0 || space.saved != nil {
+		t.Error("it ran")
 	}
 }

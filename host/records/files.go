@@ -70,15 +70,16 @@ func NewFiles(o FilesOptions) *Files {
 // stored is a file's row.
 type storedFile struct {
 	skill.FileInfo
-	content string // of its parts
+	content   string // of its parts
+	principal string // that uploaded it first
 }
 
-const fileColumns = "digest, name, size, content, created_at, expires_at"
+const fileColumns = "digest, name, size, principal, content, created_at, expires_at"
 
 func scanFile(rows *sql.Rows) (*storedFile, error) {
 	f := &storedFile{}
 	var created, expires int64
-	err := rows.Scan(&f.ID, &f.Name, &f.Size, &f.content, &created, &expires)
+	err := rows.Scan(&f.ID, &f.Name, &f.Size, &f.principal, &f.content, &created, &expires)
 	f.CreatedAt, f.ExpiresAt = time.UnixMicro(created).UTC(), time.UnixMicro(expires).UTC()
 	return f, err
 }
@@ -110,7 +111,7 @@ func (f *Files) Put(ctx context.Context, p skill.Principal, name string, from io
 			return nil, err
 		}
 	case skill.CodeOf(err) == skill.NotFound:
-		got = &storedFile{skill.FileInfo{ID: digest, Name: name, Size: size, CreatedAt: now, ExpiresAt: now.Add(f.o.Keep)}, uuid.NewString()}
+		got = &storedFile{skill.FileInfo{ID: digest, Name: name, Size: size, CreatedAt: now, ExpiresAt: now.Add(f.o.Keep)}, uuid.NewString(), store.Plain(p.ID)}
 		if err := f.room(ctx, p.Tenant, size); err != nil {
 			return nil, err
 		}
@@ -250,6 +251,9 @@ func (f *Files) Delete(ctx context.Context, p skill.Principal, id string) error 
 	s, err := f.find(ctx, p.Tenant, id)
 	if err != nil {
 		return err
+	}
+	if s.principal != store.Plain(p.ID) && !p.May(skill.ScopeHost) {
+		return &skill.Error{Op: "files.Delete", Code: skill.Forbidden, Subject: id, Message: "another caller uploaded this file; it expires after its last use"}
 	}
 	// Another caller of the tenant may have named the file in a workspace. The id is of hexadecimal digits.
 	n, err := f.o.DB.ExecInTurn(ctx, p.Tenant, "DELETE FROM files WHERE tenant = $1 AND digest = $2"+

@@ -70,11 +70,7 @@ func (f *Files) sweepCopies(root string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	left, err := fs.Glob(files, "*/"+incomingPrefix+"*")
-	if err != nil {
-		return err
-	}
-	for _, name := range append(copies, left...) {
+	for _, name := range copies {
 		path := filepath.Join(root, filepath.FromSlash(name))
 		age := max(2*f.o.Keep, time.Hour)
 		if strings.HasPrefix(filepath.Base(path), incomingPrefix) {

@@ -77,13 +77,15 @@ func (w *Workspaces) Enter(ctx context.Context, p skill.Principal, id string) (s
 		return nil, nil, &skill.Error{Op: "workspaces.Enter", Code: skill.Conflict, Subject: "workspace", Message: "another call has the workspace; retry", Err: context.Cause(ctx)}
 	}
 	leave = func() { <-u.turn; forget() }
-	s, err = w.find(ctx, k)
-	switch {
-	case err != nil:
+	if s, err = w.find(ctx, k); s == nil && err == nil {
+		return &skill.Workspace{ID: id, Files: []skill.WorkspaceFile{}}, leave, nil
+	}
+	if err == nil {
+		err = w.touch(ctx, k, s)
+	}
+	if err != nil {
 		leave()
 		return nil, nil, err
-	case s == nil:
-		s = &skill.Workspace{ID: id, Files: []skill.WorkspaceFile{}}
 	}
 	return s, leave, nil
 }
@@ -98,7 +100,7 @@ type WorkspaceChange struct {
 // Save keeps what a call did, all of it or nothing. s is what [Workspaces.Enter] gave.
 func (w *Workspaces) Save(ctx context.Context, p skill.Principal, s *skill.Workspace, c *WorkspaceChange) error {
 	if len(c.Written)+len(c.Kept)+len(c.Gone) == 0 && s.Revision > 0 {
-		return w.touch(ctx, keyOf(p, s.ID))
+		return nil
 	}
 	names := map[string]skill.WorkspaceFile{}
 	for _, f := range s.Files {
@@ -173,14 +175,19 @@ func (w *Workspaces) write(ctx context.Context, k workspaceKey, next *skill.Work
 				}
 				return err
 			}
-			return hold(ctx, tx, k.tenant, next.Files, until)
+			if err := hold(ctx, tx, k.tenant, next.Files, until); err != nil {
+				return err
+			}
+			return there(ctx, tx, k.tenant, next.Files)
 		}))
 	})
 }
 
+// together is how many files one statement names.
+const together = 500
+
 // hold has the content of files kept as long as the workspace that names it.
 func hold(ctx context.Context, tx *sql.Tx, tenant string, files []skill.WorkspaceFile, until int64) error {
-	const together = 500
 	for some := range slices.Chunk(files, together) {
 		args := []any{until, tenant}
 		for _, f := range some {
@@ -193,12 +200,32 @@ func hold(ctx context.Context, tx *sql.Tx, tenant string, files []skill.Workspac
 	return nil
 }
 
-// touch has a workspace kept longer.
-func (w *Workspaces) touch(ctx context.Context, k workspaceKey) error {
-	s, err := w.find(ctx, k)
-	if err != nil || s == nil {
-		return err
+// there fails if a file was deleted meanwhile.
+func there(ctx context.Context, tx *sql.Tx, tenant string, files []skill.WorkspaceFile) error {
+	digests := make([]string, len(files))
+	for i, f := range files {
+		digests[i] = f.ID
 	}
+	slices.Sort(digests)
+	digests = slices.Compact(digests)
+	for some := range slices.Chunk(digests, together) {
+		args := []any{tenant}
+		for _, id := range some {
+			args = append(args, id)
+		}
+		var n int
+		if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM files WHERE tenant = $1 AND digest IN ("+store.List(2, len(some))+")", args...).Scan(&n); err != nil {
+			return err
+		}
+		if n < len(some) {
+			return &skill.Error{Op: "workspaces.Save", Code: skill.Conflict, Subject: "workspace", Message: "a file of the workspace was deleted during the call; the workspace is unchanged; retry"}
+		}
+	}
+	return nil
+}
+
+// touch has a workspace kept longer.
+func (w *Workspaces) touch(ctx context.Context, k workspaceKey, s *skill.Workspace) error {
 	until := w.files.o.Now().Add(w.files.o.Keep)
 	if until.Sub(s.ExpiresAt) < w.files.o.Keep/4 {
 		return nil

@@ -84,8 +84,15 @@ func workspacesKept(t *testing.T, db *store.DB) {
 			t.Errorf("%s: %v", other.ID, err)
 		}
 	}
-	if err := f.Delete(t.Context(), bob, s.Files[0].ID); skill.CodeOf(err) != skill.Conflict {
+	if err := f.Delete(t.Context(), ann, s.Files[0].ID); skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("a file of a workspace was deleted: %v", err)
+	}
+	if err := f.Delete(t.Context(), bob, s.Files[0].ID); skill.CodeOf(err) != skill.Forbidden {
+		t.Errorf("a file of another caller was deleted: %v", err)
+	}
+	lost := &records.WorkspaceChange{Kept: []skill.WorkspaceFile{{Name: "lost", ID: strings.Repeat("0", 64)}}, Gone: []string{"c"}}
+	if err := changed(t, w, ann, "w", lost); skill.CodeOf(err) != skill.Conflict || !slices.Equal(namesOf(musttest.Get(w.Get(t.Context(), ann, "w"))(t)), []string{"c", "d/b"}) {
+		t.Errorf("a file that was deleted meanwhile: %v", err)
 	}
 	fork := musttest.Get(w.Fork(t.Context(), ann, "w", "x"))(t)
 	musttest.Do(t, changed(t, w, ann, "x", &records.WorkspaceChange{Gone: []string{"c"}}))
@@ -221,6 +228,10 @@ func workspacesExpire(t *testing.T, db *store.DB) {
 	musttest.Do(t, changed(t, w, ann, "w", wrote("a")))
 	now = now.Add(50 * time.Minute)
 	musttest.Do(t, changed(t, w, ann, "w", &records.WorkspaceChange{}))
+	now = now.Add(50 * time.Minute)
+	_, leave, err := w.Enter(t.Context(), ann, "w") // by a call that fails
+	musttest.Do(t, err)
+	leave()
 	now = now.Add(50 * time.Minute)
 	musttest.Do(t, f.Sweep(t.Context()))
 	s := musttest.Get(w.Get(t.Context(), ann, "w"))(t)
