@@ -236,8 +236,9 @@ func (w *process) end(why error) {
 	}
 	w.dead = why
 	w.died()
-	w.link.close()
+	// First, as a worker whose link ends cancels its calls, and would reply to them.
 	_ = w.cmd.Process.Kill()
+	w.link.close()
 	for l := range w.lanes {
 		_ = l.conn.Close()
 	}
