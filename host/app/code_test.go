@@ -16,6 +16,9 @@ import (
 // codeHost is a host with Python, whose runs are recorded.
 func codeHost(t *testing.T, flags map[string]string) *Host {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("short: compiling runtimes takes seconds")
+	}
 	flags["record"] = "on"
 	s := settings(t, flags)
 	repo := musttest.Get(filepath.Abs("../.."))(t)
@@ -37,8 +40,8 @@ func runs(t *testing.T, h *Host, p skill.Principal, language, code string) *skil
 	return r
 }
 
-// TestCodeCallsSkills: code calls skills as its caller may, each refusal is an exception with code and
-// message, the record shows the tree, and a replay gives the same.
+// TestCodeCallsSkills: code calls skills with the rights of its caller. A refused call raises an exception with code
+// and message, the record contains the tree, and a replay is identical.
 func TestCodeCallsSkills(t *testing.T) {
 	h := codeHost(t, map[string]string{})
 	p := skill.Principal{ID: "p", Type: skill.Agent, Tenant: "acme", Scopes: []string{"skills:invoke:run_code", "skills:invoke:quick", "skills:invoke:slow", "skills:invoke:rated", "executions:read"}}
@@ -75,7 +78,8 @@ out
 	}
 }
 
-// TestSkillsOfCode: code finds the skills that its caller finds, with their words; a module of its own goes first.
+// TestSkillsOfCode: code sees the skills visible to its caller with their descriptions. A module "skills" of the
+// program takes precedence.
 func TestSkillsOfCode(t *testing.T) {
 	h := codeHost(t, map[string]string{})
 	r := runs(t, h, skill.Local(), "python", "import skills\nfrom skills import quick\n[dir(skills), quick.__doc__, repr(quick), quick.input_schema]")
@@ -88,8 +92,7 @@ func TestSkillsOfCode(t *testing.T) {
 	}
 }
 
-// TestSkillsOfOtherLanguages: JavaScript and the shell call skills too; scripts that are no code of a caller
-// have no command for it.
+// TestSkillsOfOtherLanguages: JavaScript and shell code can call skills; other scripts cannot.
 func TestSkillsOfOtherLanguages(t *testing.T) {
 	h := codeHost(t, map[string]string{})
 	for language, code := range map[string]string{
