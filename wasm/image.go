@@ -72,8 +72,8 @@ type Call struct {
 	// counts.
 	StartFuel *atomic.Uint64
 
-	// Begin is called before the run, with files as the start-up left them; it may put more
-	// there, which go with the run. Its error is Run's, and nothing runs then. nil: nothing.
+	// Begin is called before the run and may add files, which exist for this run only. If it returns an error,
+	// the guest does not run and Run returns the error. May be nil.
 	Begin func(Files) error
 
 	// Done is called when the guest has ended, before anything of the run is taken

@@ -87,10 +87,10 @@ type call struct {
 	group *group        // nil: it is alone
 	files *Files        // of a process that another one started; nil: the instance's
 
-	unready error // why Begin has failed
+	unready error // of Begin
 }
 
-// ready has the files of a call put there.
+// ready calls Begin and reports whether it succeeded.
 func (c *call) ready(f Files) bool {
 	if c.Begin != nil {
 		c.unready = c.Begin(f)

@@ -20,7 +20,7 @@ import (
 	"openskill/sdk/skill"
 )
 
-// codeFlags are those of openskill code beside the settings.
+// codeFlags are the flags of openskill code.
 type codeFlags struct {
 	language  string
 	files     []string
@@ -33,7 +33,7 @@ type codeFlags struct {
 	json      bool
 }
 
-// languageOf are the languages of code by the endings of files.
+// languageOf maps file extensions to languages.
 var languageOf = map[string]string{
 	".py": "python", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".ts": "typescript", ".sh": "shell", ".bash": "shell",
 }
@@ -44,10 +44,10 @@ func (a *cli) codeCommand() *cobra.Command {
 		Use:   "code [FILE]",
 		Short: "Run code in a fresh sandbox, as the skill run_code does",
 		Long: `Run the code of FILE, or of standard input, in a fresh sandbox: Python, JavaScript,
-TypeScript or a shell script. What it prints passes through; the value of Python's last
-expression is printed after that. It starts in a working folder with the files of --file
-and nothing else, or those of --workspace; --artifacts saves what it writes there. The
-exit code is 0 if the code ended with 0.`,
+TypeScript or a shell script. Print its output, then the value of the last expression in
+Python, JavaScript and TypeScript. The working folder contains the files of --file and of
+--workspace; --artifacts saves the files that the code writes. Exit with 0 if the code
+exits with 0.`,
 		Example: `  echo 'sum(range(10))' | openskill code
   openskill code convert.py --file in.csv --artifacts out
   openskill code --language shell --file data/log.txt=server.log <<< 'grep -c ERROR data/log.txt'`,
@@ -61,8 +61,8 @@ exit code is 0 if the code ended with 0.`,
 	f.Var(o.fuel, "fuel", "fuel limit in units of about one instruction")
 	f.Var(o.memory, "memory-mb", "memory limit in MiB")
 	f.Var(cliflag.Text(&o.artifacts, "DIR"), "artifacts", "output folder for files of the code; created if missing, existing files are kept")
-	f.Var(cliflag.Text(&o.workspace, "ID"), "workspace", "work in the files that earlier calls with this ID left, and leave them for later ones")
-	f.Var(cliflag.Text(&o.commit, "WHEN"), "commit", "change the workspace on success only, or always; default success")
+	f.Var(cliflag.Text(&o.workspace, "ID"), "workspace", "working folder that calls with the same ID share")
+	f.Var(cliflag.Text(&o.commit, "WHEN"), "commit", "when to save changes to the workspace: success or always; default success")
 	f.BoolVar(&o.json, "json", false, "print the Normalized Skill Result instead")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.code(cmd.Context(), flags, &o, strings.Join(args, ""))
@@ -86,12 +86,12 @@ func (a *cli) code(ctx context.Context, flags *settingsFlags, o *codeFlags, file
 	if err != nil {
 		return hostFailed(err)
 	}
-	defer h.Close() // the answer is there; the process ends
+	defer h.Close() // the process ends
 	stop := a.after(3*time.Second, "openskill: getting the runtime ready; the first time takes some seconds")
 	r := h.Invoke(ctx, skill.Local(), skill.Request{
 		SkillID: skill.RunCode, Input: input,
-		Work:   skill.WorkspaceRef{ID: o.workspace, Always: o.commit == "always"},
-		Limits: skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
+		Workspace: skill.WorkspaceRef{ID: o.workspace, Always: o.commit == "always"},
+		Limits:    skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
 	})
 	stop()
 	if o.json {
@@ -108,13 +108,13 @@ func (a *cli) code(ctx context.Context, flags *settingsFlags, o *codeFlags, file
 	switch {
 	case r.Success:
 		return nil
-	case o.json || r.Error.Code == skill.GuestExit: // it has said why
+	case o.json || r.Error.Code == skill.GuestExit: // stderr says why
 		return exit(exitFailed)
 	}
 	return failed(r.Error.Code, "%s", r.Error.Message)
 }
 
-// codeInput makes the input of run_code.
+// codeInput returns the input of run_code.
 func (a *cli) codeInput(ctx context.Context, o *codeFlags, file string, most int) (json.RawMessage, error) {
 	type given struct {
 		Name   string `json:"name"`
@@ -162,7 +162,7 @@ func (a *cli) codeInput(ctx context.Context, o *codeFlags, file string, most int
 	return json.Marshal(in)
 }
 
-// printRun passes on what code has printed, and then the value of its last expression.
+// printRun prints the output of the code, then the value of its last expression.
 func (a *cli) printRun(r *skill.Result) error {
 	var said struct {
 		Stdout, Output, Encoding, Stderr string

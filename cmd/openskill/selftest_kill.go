@@ -135,7 +135,7 @@ func (h *aHost) look(ctx context.Context, acknowledged map[skill.ID]bool) (lost,
 		if err != nil {
 			return 0, 0, err
 		}
-		if d.ID != skill.RunCode { // which nobody uploads
+		if d.ID != skill.RunCode { // built in
 			there[d.ID] = true
 		}
 	}

@@ -304,7 +304,7 @@ func (s *Server) decodeRun(b []byte, to *skill.ScriptRequest) error {
 			return nil
 		}},
 		{"limits", limits(&to.Limits)},
-	}, workspaceOf(&to.Work)...))
+	}, workspaceOf(&to.Workspace)...))
 }
 
 // syntaxError makes an error of a request of one that strictjson found.

@@ -24,7 +24,7 @@ const (
 	openTime = 5 * time.Second
 )
 
-// mostOfFile is the largest body with a file, in bytes.
+// mostOfFile is the maximum body size of POST /files in bytes.
 const mostOfFile = records.MostBytesOfFile + uploadFrame
 
 // firstOpen and firstKnown are the first buffers of bodies, in bytes.

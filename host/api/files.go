@@ -18,24 +18,24 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Files keeps files that callers bring along to calls; *records.Files is one. Its errors are
-// *skill.Error; it is safe for concurrent use.
+// Files stores files for calls; *records.Files implements it. Errors are *skill.Error. It is safe for concurrent
+// use.
 type Files interface {
-	// Put reads a file to its end. What the reader fails with is the error.
+	// Put stores the content of from. It returns an error of from unchanged.
 	Put(ctx context.Context, p skill.Principal, name string, from io.Reader) (*skill.FileInfo, error)
 	Get(ctx context.Context, p skill.Principal, id string) (*skill.FileInfo, error)
-	// List gives a page of the caller's own, the newest first, and the cursor of the next one or "".
+	// List returns a page of the principal's uploads, newest first, and the cursor of the next page or "".
 	List(ctx context.Context, p skill.Principal, cursor string, limit int) ([]skill.FileInfo, string, error)
-	// Path is where the content is on this host.
+	// Path returns the path of the content on this host.
 	Path(ctx context.Context, p skill.Principal, id string) (string, *skill.FileInfo, error)
 	Delete(ctx context.Context, p skill.Principal, id string) error
 }
 
 const pathFiles = "/files"
 
-var errNoFiles = &skill.Error{Op: "api.files", Code: skill.NotFound, Message: "this host keeps no files"}
+var errNoFiles = &skill.Error{Op: "api.files", Code: skill.NotFound, Message: "files are not supported by this host"}
 
-// postFile answers POST /files: the body is the file, or a form with a part file.
+// postFile answers POST /files. The body is the file, or a form with the part "file".
 func (s *Server) postFile(c *fiber.Ctx) error {
 	ctx := c.Context()
 	name, err := query(c, "name", 1000)
@@ -82,7 +82,7 @@ type eof struct{}
 
 func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 
-// filePart finds the part with the file, which comes first but for small fields of other clients.
+// filePart returns the part "file" of a form. A few other small parts may come before it.
 func filePart(body *capped, boundary string) (*multipart.Part, error) {
 	reader := multipart.NewReader(body, boundary)
 	for range maxParts {
@@ -142,7 +142,7 @@ func (s *Server) deleteFile(c *fiber.Ctx) error {
 	return nil
 }
 
-// attached has a stranger's file saved, and never shown.
+// attached makes browsers save a file instead of showing it.
 func (s *Server) attached(ctx *fasthttp.RequestCtx, name string) {
 	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": name})
 	if disposition == "" {
@@ -152,7 +152,7 @@ func (s *Server) attached(ctx *fasthttp.RequestCtx, name string) {
 	ctx.SetContentType("application/octet-stream")
 }
 
-// filesOf reads the files of a call; what they say is the dispatcher's to check.
+// filesOf reads the member files of a call. The dispatcher validates them.
 func filesOf(to *[]skill.FileRef) func(string, []byte) error {
 	return func(field string, value []byte) error {
 		var list []json.RawMessage

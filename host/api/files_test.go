@@ -11,7 +11,7 @@ import (
 	"openskill/sdk/skill"
 )
 
-// A file goes up as a body or as a form, and comes back with its bytes, as nothing that a browser shows.
+// TestFiles: a file is uploaded as a body or a form, and downloaded as an attachment.
 func TestFiles(t *testing.T) {
 	w := newWorld(t)
 	body, ct := form(t, part{name: "other", content: "1"}, part{name: "file", header: `Content-Disposition: form-data; name="file"; filename="a b.html"`, content: "<b>hay</b>"})
@@ -51,7 +51,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// What is no upload, or too large, is refused, with what to do.
+// TestFilesRefused: invalid and oversized uploads are refused with a helpful message.
 func TestFilesRefused(t *testing.T) {
 	w := newWorld(t)
 	without, ct := form(t, part{name: "other", content: "1"})
@@ -67,7 +67,7 @@ func TestFilesRefused(t *testing.T) {
 		{request{method: "POST", path: "/files?name=" + strings.Repeat("x", 1001), body: "x"}, 400, "name"},
 		{request{method: "GET", path: "/files?limit=0"}, 400, "limit"},
 		{request{method: "GET", path: "/files?cursor=x"}, 400, "cursor"},
-		{request{method: "GET", path: "/files/x"}, 404, "no such file"},
+		{request{method: "GET", path: "/files/x"}, 404, "file not found"},
 	} {
 		if resp, body := w.send(t, "ann", c.r); resp.StatusCode != c.status || !strings.Contains(string(body), c.words) {
 			t.Errorf("%s %.60s: %d %s", c.r.method, c.r.path, resp.StatusCode, body)
@@ -87,7 +87,7 @@ func TestFilesRefused(t *testing.T) {
 	}
 }
 
-// Files of a call are read strictly.
+// TestFilesOfCalls: the member files of a call is parsed strictly.
 func TestFilesOfCalls(t *testing.T) {
 	w := newWorld(t)
 	for files, want := range map[string]struct {

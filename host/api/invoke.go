@@ -41,8 +41,7 @@ func (s *Server) callSkill(c *fiber.Ctx, req skill.Request) error {
 	})
 }
 
-// runCode answers POST /code:run, a call of the skill that runs code: what stands in its input
-// stands in the body.
+// runCode answers POST /code:run, a call of run_code whose input is the body.
 func (s *Server) runCode(c *fiber.Ctx) error {
 	ctx := c.Context()
 	req := skill.Request{SkillID: skill.RunCode, TraceID: traceOf(ctx)}
@@ -110,7 +109,7 @@ func decodeInvoke(b []byte, to *skill.Request) error {
 		{"version", text(&to.Version, 64)},
 		{"files", filesOf(&to.Files)},
 		{"limits", limits(&to.Limits)},
-	}, workspaceOf(&to.Work)...)
+	}, workspaceOf(&to.Workspace)...)
 	var err error
 	if len(b) > dispatch.HeavyInput {
 		err = readMembers(b, "", members)

@@ -45,7 +45,7 @@ var (
 	kindWork    = &kind{json: true}            // tasks, replays and reviews
 	kindTurn    = &kind{json: true, own: true} // of the agent
 	kindUpload  = &kind{own: true, stream: true}
-	kindFile    = &kind{own: true, stream: true}             // whose limit is another one
+	kindFile    = &kind{own: true, stream: true}             // an upload with its own size limit
 	kindNone    = &kind{open: true, own: true, stream: true} // no route
 	kindReport  = &kind{}
 	kindStream  = &kind{own: true}             // of MCP
@@ -91,7 +91,7 @@ func (s *Server) table() []Route {
 		either   = []string{skill.ScopeRead, skill.ScopeAdmin}
 		invoker  = []string{skill.ScopeInvoke, invokeThis}
 		runner   = []string{skill.ScopeInvoke, invokeNamed}
-		filer    = []string{skill.ScopeInvoke, invokeSome} // files are for calls
+		filer    = []string{skill.ScopeInvoke, invokeSome} // of files and workspaces, which belong to calls
 		ends     = []string{skill.ScopeInvoke, invokeSome, skill.ScopeHost}
 		// Whose records one sees is what the scopes say: executions:read of one's own calls,
 		// executions:read:all of one's tenant's, admin of all.

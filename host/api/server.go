@@ -80,8 +80,8 @@ type Options struct {
 	Grants      Grants       // nil: scripts of Agent Skills are allowed nothing
 	Usage       Usage        // nil: nothing is counted
 	Executions  Executions   // nil: nothing is on record
-	Files       Files        // nil: none are kept
-	Workspaces  Workspaces   // nil: there are none
+	Files       Files        // nil: not supported
+	Workspaces  Workspaces   // nil: not supported
 	Changes     Changes      // nil: nothing is on record
 	Starter     Starter      // nil, or without Executions: no call outlives its request
 	Chat        Chat         // the agent; nil: it is off

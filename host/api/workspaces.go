@@ -9,20 +9,20 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Workspaces are the working folders that calls of a caller share; *records.Workspaces is one. Its errors
-// are *skill.Error; it is safe for concurrent use.
+// Workspaces stores workspaces; *records.Workspaces implements it. Errors are *skill.Error. It is safe for
+// concurrent use.
 type Workspaces interface {
 	Get(ctx context.Context, p skill.Principal, id string) (*skill.Workspace, error)
-	// List gives a page in the order of ids, and the cursor of the next one or "".
+	// List returns a page in the order of ids, and the cursor of the next page or "".
 	List(ctx context.Context, p skill.Principal, cursor string, limit int) ([]*skill.Workspace, string, error)
-	// Fork makes the workspace to, which begins as id.
+	// Fork creates the workspace to with the files of id.
 	Fork(ctx context.Context, p skill.Principal, id, to string) (*skill.Workspace, error)
 	Delete(ctx context.Context, p skill.Principal, id string) error
 }
 
 const pathWorkspaces = "/workspaces"
 
-var errNoWorkspaces = &skill.Error{Op: "api.workspaces", Code: skill.NotFound, Message: "this host has no workspaces"}
+var errNoWorkspaces = &skill.Error{Op: "api.workspaces", Code: skill.NotFound, Message: "workspaces are not supported by this host"}
 
 // listWorkspaces answers GET /workspaces.
 func (s *Server) listWorkspaces(c *fiber.Ctx) error {
@@ -65,7 +65,7 @@ func (s *Server) deleteWorkspace(c *fiber.Ctx) error {
 	return nil
 }
 
-// workspaceOf reads what a call says of its workspace, whose id is the dispatcher's to check.
+// workspaceOf reads the members workspace and commit of a call. The dispatcher validates the id.
 func workspaceOf(to *skill.WorkspaceRef) []member {
 	return []member{
 		{"workspace", text(&to.ID, 64)},

@@ -14,8 +14,8 @@ import (
 	"openskill/plugins/python/runtimes"
 )
 
-// readOptions are what the folders of skills are read with. Whoever names folders of its own finds what is in
-// them, and no skill of the host's.
+// readOptions returns the options for reading skill folders. run_code is only added for the folders of the settings,
+// not for a folder that a command names.
 func readOptions(s *config.Settings, roots []manifest.Root, schemas *manifest.Schemas) manifest.Options {
 	code := codeDir(s)
 	if len(roots) > 0 && !slices.Equal(roots, Roots(s, nil)) {
@@ -24,7 +24,7 @@ func readOptions(s *config.Settings, roots []manifest.Root, schemas *manifest.Sc
 	return manifest.Options{Roots: roots, List: s.SkillConfigPath, CLIDir: s.CLIDir, StateDir: s.StateDir, Code: code, Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires, Schemas: schemas}
 }
 
-// codeDir is the folder of the skill that runs the code of its callers.
+// codeDir is the empty folder of the skill run_code.
 func codeDir(s *config.Settings) string {
 	path, err := filepath.Abs(filepath.Join(s.StateDir, "code")) // a worker has another working folder
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"openskill/sdk/skill"
 )
 
-// filesDir is the folder for copies of a tenant's files, which its workers may read.
+// filesDir is the folder for copies of a tenant's files. Only the tenant's workers may read it.
 func filesDir(s *config.Settings, tenant string) string {
 	path, err := filepath.Abs(filepath.Join(s.StateDir, "files", catalogue.Folder(tenant))) // a worker has another working folder
 	if err != nil {
@@ -18,12 +18,12 @@ func filesDir(s *config.Settings, tenant string) string {
 	return path
 }
 
-// Artifact gives a file that an execution left, to who may see it.
+// Artifact returns an artifact of an execution that the principal may read.
 func (h *Host) Artifact(ctx context.Context, p skill.Principal, executionID, name string) ([]byte, error) {
 	return h.kept.executions.File(ctx, p, executionID, name)
 }
 
-// callFiles finds files of calls.
+// callFiles resolves file references of calls.
 type callFiles struct{ *kept }
 
 // File implements [dispatch.Files].

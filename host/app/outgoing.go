@@ -23,7 +23,7 @@ func outgoing(s *config.Settings, log *slog.Logger, alone bool, denied func(*ski
 	return scriptsOnly{client, egress.Nowhere(denied)}
 }
 
-// calling has the code of callers call skills: what it asks of the network by a skill's id goes to the door.
+// calling routes requests of running code that name a skill to the dispatcher, and all others to Outgoing.
 type calling struct {
 	skill.Outgoing
 	host *Host
@@ -47,14 +47,14 @@ func (o calling) For(call *skill.Call) skill.Fetch {
 		}
 		r := o.host.door.Nested(ctx, execution, skill.ID(*to.Skill), input)
 		answer, err := json.Marshal(r)
-		if err != nil { // its data is JSON, which the door has read
+		if err != nil { // cannot happen: the dispatcher has parsed the data
 			answer, _ = json.Marshal(skill.Failure(r.SkillID, r.TraceID, r.Meta, err))
 		}
 		return append(answer, '\n')
 	}
 }
 
-// forCode lists the skills that the code of an execution may call, in the form of models' tools.
+// forCode returns the skills that the code of an execution may call, as a JSON list of tools.
 func (h *Host) forCode(execution string) []byte {
 	list := []skill.Tool{}
 	if p, ok := h.door.Caller(execution); ok && p.May(skill.ScopeRead) {
@@ -67,7 +67,7 @@ func (h *Host) forCode(execution string) []byte {
 	}
 	b, err := json.Marshal(list)
 	if err != nil {
-		return []byte("[]\n") // a schema is no JSON
+		return []byte("[]\n") // cannot happen: schemas are valid JSON
 	}
 	return append(b, '\n')
 }

@@ -372,7 +372,7 @@ func (c View) revision(tenant string) revision {
 	return at
 }
 
-// seen is list without the skill that runs code, where the caller may not call that.
+// seen returns the skills visible to p: list, without run_code if p may not call it.
 func (c View) seen(p skill.Principal) ([]skill.Descriptor, error) {
 	all, err := c.list(p.Tenant)
 	if i, found := slices.BinarySearchFunc(all, skill.RunCode, byID); found && !p.MayInvoke(skill.RunCode) {

@@ -34,8 +34,8 @@ func works(t *testing.T, h *Host, p skill.Principal, code string, more map[strin
 
 const listing = "import os\nsorted(os.path.join(d, f)[2:] for d, _, fs in os.walk('.') for f in fs if f != 'main.py')"
 
-// TestWorkspace: calls find what the ones before them left, of every language; a failed one leaves it as it was
-// unless its caller wants that; a replay finds what its call found, and changes nothing.
+// TestWorkspace: calls of all languages see the files of earlier calls. A failed call changes nothing unless the
+// request says commit: always. A replay sees the files of its original and changes nothing.
 func TestWorkspace(t *testing.T) {
 	h := codeHost(t, map[string]string{})
 	p := skill.Principal{ID: "p", Type: skill.Agent, Tenant: "acme", Scopes: []string{"skills:invoke", "skills:invoke:run_code", "executions:read"}}
@@ -97,7 +97,7 @@ func TestWorkspace(t *testing.T) {
 	if _, err := h.kept.spaces.Get(t.Context(), skill.Principal{ID: "q", Tenant: "acme"}, "w"); skill.CodeOf(err) != skill.NotFound {
 		t.Errorf("another principal's: %v", err)
 	}
-	if r := h.Invoke(t.Context(), p, skill.Request{SkillID: "quick", Input: json.RawMessage(`{}`), Work: skill.WorkspaceRef{ID: "w"}}); skill.CodeOf(skillError(r)) != skill.InvalidArgument {
+	if r := h.Invoke(t.Context(), p, skill.Request{SkillID: "quick", Input: json.RawMessage(`{}`), Workspace: skill.WorkspaceRef{ID: "w"}}); skill.CodeOf(skillError(r)) != skill.InvalidArgument {
 		t.Errorf("a skill without a working folder: %+v", r.Error)
 	}
 }
@@ -109,7 +109,7 @@ func skillError(r *skill.Result) error {
 	return &skill.Error{Code: r.Error.Code}
 }
 
-// TestWorkspaceAtOnce: calls at once work one after the other, and none is lost.
+// TestWorkspaceAtOnce: concurrent calls run one after the other, and no change is lost.
 func TestWorkspaceAtOnce(t *testing.T) {
 	h := codeHost(t, map[string]string{})
 	const calls = 8
@@ -128,8 +128,8 @@ func TestWorkspaceAtOnce(t *testing.T) {
 	}
 }
 
-// TestWorkspaceHostile: names that are none elsewhere, too many files and folders in the place of files do no harm,
-// and what cannot be kept fails the call and changes nothing.
+// TestWorkspaceHostile: odd file names, too many files, and folders in place of files are safe. A call whose changes
+// cannot be saved fails and changes nothing.
 func TestWorkspaceHostile(t *testing.T) {
 	h := codeHost(t, map[string]string{})
 	p := skill.Local()

@@ -84,7 +84,7 @@ func (d *Dispatcher) result(c *call, err error) *skill.Result {
 		meta.FuelUsed, meta.MemoryPeakBytes = c.reply.Usage.Fuel, c.reply.Usage.MemoryPeak
 		meta.Processes = c.reply.Processes
 		for _, a := range c.reply.Artifacts {
-			if c.plain(&a) {
+			if c.listed(&a) {
 				meta.Artifacts = append(meta.Artifacts, a)
 			}
 		}
@@ -100,9 +100,9 @@ func (d *Dispatcher) result(c *call, err error) *skill.Result {
 	}
 }
 
-// plain reports whether an artifact is shown: its name is the guest's, and one that is not plain text, or means
-// another place on other systems, is not.
-func (c *call) plain(a *skill.Artifact) bool {
+// listed reports whether the answer lists an artifact. The guest chose its name: names with control characters,
+// or with a backslash, which is a path separator on Windows, are hidden.
+func (c *call) listed(a *skill.Artifact) bool {
 	return a.Name != "" && a.Name == skill.CleanText(a.Name, 255) && !strings.Contains(a.Name, `\`) && (c.script != nil || c.code != nil || !strings.Contains(a.Name, "/"))
 }
 

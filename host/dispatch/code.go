@@ -16,13 +16,13 @@ import (
 	"openskill/sdk/skill"
 )
 
-// code is a program that a caller has run.
+// code is the program of a run_code call.
 type code struct {
 	target skill.Target
 	text   []byte
 }
 
-// languages are the runners of code, and the names that it has as a file.
+// languages maps the languages of run_code to a runner and a file name.
 var languages = map[string]skill.Target{
 	"python":     {Kind: skill.WasmPython, Entry: "main.py"},
 	"javascript": {Kind: skill.WasmJavaScript, Entry: "main.js"},
@@ -30,7 +30,7 @@ var languages = map[string]skill.Target{
 	"shell":      {Kind: skill.WasmShell, Entry: "main.sh"},
 }
 
-// readCode takes the code out of the input of a call, which its schema has passed.
+// readCode reads the input of a run_code call, which is valid by its schema.
 func (c *call) readCode() error {
 	if c.code != nil {
 		return nil
@@ -48,16 +48,16 @@ func (c *call) readCode() error {
 	if !ok {
 		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Subject: "language", Message: "unknown language"}
 	}
-	c.code, c.refs = &code{target: target, text: []byte(in.Code)}, slices.Concat(in.Files, c.request.Files)
-	if c.shares = c.request.Work; in.Workspace != "" {
-		c.shares = skill.WorkspaceRef{ID: in.Workspace, Always: in.Commit == "always"}
+	c.code, c.fileRefs = &code{target: target, text: []byte(in.Code)}, slices.Concat(in.Files, c.request.Files)
+	if c.workspaceRef = c.request.Workspace; in.Workspace != "" {
+		c.workspaceRef = skill.WorkspaceRef{ID: in.Workspace, Always: in.Commit == "always"}
 	}
 	return c.checkFiles(target.Entry)
 }
 
-// computed is what a run of code came to. Who wrote it is told all of what it printed before it
-// failed.
-func (d *Dispatcher) computed(s *manifest.Skill, reply *skill.Reply, limits skill.Limits) (outcome, error) {
+// codeOutcome returns the outcome of a run_code call. On failure, the error's details contain all that the
+// program printed, because the caller wrote it.
+func (d *Dispatcher) codeOutcome(s *manifest.Skill, reply *skill.Reply, limits skill.Limits) (outcome, error) {
 	out, err := d.printed(s, reply, limits)
 	if e, ok := errors.AsType[*skill.Error](err); ok && e.Code == skill.GuestExit {
 		maps.Copy(e.Details, skill.OutputFields(beginning(reply.Stdout)))
@@ -83,8 +83,8 @@ func (d *Dispatcher) computed(s *manifest.Skill, reply *skill.Reply, limits skil
 		})
 		if err != nil {
 			return outcome{}, &skill.Error{
-				Op: "dispatch.computed", Code: skill.InvalidOutput, Err: logError("the value of the last expression is not valid JSON"),
-				Message: "the value of the last expression is nested too deeply for JSON here, or is none; print it, or write it to a file",
+				Op: "dispatch.codeOutcome", Code: skill.InvalidOutput, Err: logError("the value of the last expression is not valid JSON"),
+				Message: "the value of the last expression is not valid JSON or too deeply nested; print it, or write it to a file",
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func (d *Dispatcher) computed(s *manifest.Skill, reply *skill.Reply, limits skil
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // models read < better than \u003c
 	if err := enc.Encode(data); err != nil {
-		return outcome{}, fmt.Errorf("dispatch.computed: %w", err)
+		return outcome{}, fmt.Errorf("dispatch.codeOutcome: %w", err)
 	}
 	out.data = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 	return out, nil

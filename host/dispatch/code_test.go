@@ -51,8 +51,8 @@ func codeHouse(t *testing.T, change func(*Options)) *house {
 
 func run(input string) skill.Request { return ask(skill.RunCode, input) }
 
-// TestCode: what a caller writes reaches the runner of its language with its files, and what it prints,
-// its value and its files come back.
+// TestCode: run_code runs the program with its files on the runner of its language and returns output, value and
+// artifacts.
 func TestCode(t *testing.T) {
 	var started *records.Started
 	h := codeHouse(t, func(o *Options) { o.Recorder = recorder(func(s *records.Started) { started = s }) })
@@ -82,7 +82,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// TestCodeIsForWhomItIsAllowed: who may call any skill may not yet run any code.
+// TestCodeIsForWhomItIsAllowed: the scope skills:invoke alone does not allow run_code.
 func TestCodeIsForWhomItIsAllowed(t *testing.T) {
 	h := codeHouse(t, nil)
 	for scopes, want := range map[string]skill.Code{
@@ -103,7 +103,7 @@ func codeOfResult(r *skill.Result) skill.Code {
 	return r.Error.Code
 }
 
-// TestCodeRefused: what is no code, or names files that cannot be there, is refused before anything runs.
+// TestCodeRefused: invalid code and invalid files are refused before anything runs.
 func TestCodeRefused(t *testing.T) {
 	h := codeHouse(t, nil)
 	many := strings.Repeat(`{"name": "x", "text": ""},`, 100) + `{"name": "y", "text": ""}`
@@ -115,19 +115,19 @@ func TestCodeRefused(t *testing.T) {
 		`{"language": "perl", "code": ""}`:   {skill.InvalidArgument, "/language"},
 		`{"code": ""}`:                       {skill.InvalidArgument, "/language"},
 		`{"language": "shell", "code": "x"}`: {skill.ToolInvocationError, "wasm:shell"}, // this house has none
-		`{"language": "python", "code": "", "files": [{"name": "../x", "text": ""}]}`:                             {skill.InvalidArgument, "/files/0 has a name that leaves"},
-		`{"language": "python", "code": "", "files": [{"name": "/x", "text": ""}]}`:                               {skill.InvalidArgument, "leaves"},
-		`{"language": "python", "code": "", "files": [{"name": "a//b", "text": ""}]}`:                             {skill.InvalidArgument, "leaves"},
-		`{"language": "python", "code": "", "files": [{"name": ".", "text": ""}]}`:                                {skill.InvalidArgument, "leaves"},
-		`{"language": "python", "code": "", "files": [{"name": "a\\b", "text": ""}]}`:                             {skill.InvalidArgument, "leaves"},
-		`{"language": "python", "code": "", "files": [{"name": "a\u0000", "text": ""}]}`:                          {skill.InvalidArgument, "leaves"},
+		`{"language": "python", "code": "", "files": [{"name": "../x", "text": ""}]}`:                             {skill.InvalidArgument, "/files/0 has an invalid name"},
+		`{"language": "python", "code": "", "files": [{"name": "/x", "text": ""}]}`:                               {skill.InvalidArgument, "invalid name"},
+		`{"language": "python", "code": "", "files": [{"name": "a//b", "text": ""}]}`:                             {skill.InvalidArgument, "invalid name"},
+		`{"language": "python", "code": "", "files": [{"name": ".", "text": ""}]}`:                                {skill.InvalidArgument, "invalid name"},
+		`{"language": "python", "code": "", "files": [{"name": "a\\b", "text": ""}]}`:                             {skill.InvalidArgument, "invalid name"},
+		`{"language": "python", "code": "", "files": [{"name": "a\u0000", "text": ""}]}`:                          {skill.InvalidArgument, "invalid name"},
 		`{"language": "python", "code": "", "files": [{"name": "` + strings.Repeat("x", 256) + `", "text": ""}]}`: {skill.InvalidArgument, "/files/0/name"},
-		`{"language": "python", "code": "", "files": [{"name": "main.py", "text": ""}]}`:                          {skill.InvalidArgument, "name of another"},
-		`{"language": "python", "code": "", "files": [{"name": "a", "text": ""}, {"name": "a", "text": ""}]}`:     {skill.InvalidArgument, "/files/1 has the name of another"},
-		`{"language": "python", "code": "", "files": [{"name": "a"}]}`:                                            {skill.InvalidArgument, "must have one of"},
-		`{"language": "python", "code": "", "files": [{"name": "a", "text": "", "base64": ""}]}`:                  {skill.InvalidArgument, "must have one of"},
-		`{"language": "python", "code": "", "files": [{"name": "a", "text": "", "artifact": "x"}]}`:               {skill.InvalidArgument, "must have one of"},
-		`{"language": "python", "code": "", "files": [{"name": "a", "execution_id": "e-0"}]}`:                     {skill.InvalidArgument, "must have one of"},
+		`{"language": "python", "code": "", "files": [{"name": "main.py", "text": ""}]}`:                          {skill.InvalidArgument, "same name as another"},
+		`{"language": "python", "code": "", "files": [{"name": "a", "text": ""}, {"name": "a", "text": ""}]}`:     {skill.InvalidArgument, "/files/1 has the same name as another"},
+		`{"language": "python", "code": "", "files": [{"name": "a"}]}`:                                            {skill.InvalidArgument, "exactly one source"},
+		`{"language": "python", "code": "", "files": [{"name": "a", "text": "", "base64": ""}]}`:                  {skill.InvalidArgument, "exactly one source"},
+		`{"language": "python", "code": "", "files": [{"name": "a", "text": "", "artifact": "x"}]}`:               {skill.InvalidArgument, "exactly one source"},
+		`{"language": "python", "code": "", "files": [{"name": "a", "execution_id": "e-0"}]}`:                     {skill.InvalidArgument, "exactly one source"},
 		`{"language": "python", "code": "", "files": [{"name": "a", "base64": "*"}]}`:                             {skill.InvalidArgument, "base64"},
 		`{"language": "python", "code": "", "files": [{"name": "a", "id": "` + strings.Repeat("b", 64) + `"}]}`:   {skill.NotFound, "no such file"},
 		`{"language": "python", "code": "", "files": [{"name": "a", "execution_id": "e-1", "artifact": "x"}]}`:    {skill.NotFound, "no such file"},
@@ -144,8 +144,7 @@ func TestCodeRefused(t *testing.T) {
 	}
 }
 
-// TestFilesFillNoMemory: what a call takes of earlier executions is bounded in all; what was uploaded takes
-// no memory.
+// TestFilesFillNoMemory: artifacts of a call are limited in total; uploaded files take no memory.
 func TestFilesFillNoMemory(t *testing.T) {
 	h := codeHouse(t, func(o *Options) { o.Files = keepsFiles{large: maxInMemory/2 + 1} })
 	for source, want := range map[string]skill.Code{
@@ -159,7 +158,7 @@ func TestFilesFillNoMemory(t *testing.T) {
 	}
 }
 
-// TestCodeEnds: code that fails is told where, and what it had printed.
+// TestCodeEnds: the error of failed code contains its output and the line of the failure.
 func TestCodeEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		reply skill.Reply
@@ -185,7 +184,7 @@ func TestCodeEnds(t *testing.T) {
 	}
 }
 
-// TestFilesOfSkills: a skill with a working folder gets files, and one without refuses them.
+// TestFilesOfSkills: only skills with a working folder accept files.
 func TestFilesOfSkills(t *testing.T) {
 	h := open(t, nil)
 	text := "x"

@@ -86,8 +86,8 @@ type Options struct {
 
 	Trace *tracing.Tracer // spans of the way of a call; nil: none
 
-	Files      Files      // that calls name; nil: they bring all along
-	Workspaces Workspaces // nil: there are none
+	Files      Files      // uploads and artifacts; nil: calls can only send files inline
+	Workspaces Workspaces // nil: calls cannot name a workspace
 
 	Scripts Scripts // of Agent Skills; nil: there are none
 	// Approve is asked before a script runs; its error, a *skill.Error, says what is
@@ -109,7 +109,7 @@ type Dispatcher struct {
 
 	handleScript handler
 
-	parents sync.Map // *parent by execution id
+	parents sync.Map // running code: *parent by execution id
 }
 
 // New makes a door.
@@ -175,20 +175,20 @@ func (d *Dispatcher) Start(ctx context.Context, p skill.Principal, req skill.Req
 
 // call is what the layers learn about one call.
 type call struct {
-	principal   skill.Principal
-	request     skill.Request
-	script      *skill.ScriptRequest // of a script's run; nil of a skill's call
-	code        *code                // that the caller brought along; nil: it calls a skill's
-	refs        []skill.FileRef      // the files that it names, after the check
-	files       []skill.File         // those, with what they hold
-	infos       []records.FileInfo   // as they are on record
-	shares      skill.WorkspaceRef   // whose files it has as well
-	space       *skill.Workspace     // as it was when the call began; nil: it has none
-	begun       time.Time
-	executionID string
-	parent      string                   // execution whose code makes it; "": none does
-	began       func(executionID string) // told when the run is on record; may be nil
-	started     *records.Started         // as it is on record; nil before, and where nothing is
+	principal    skill.Principal
+	request      skill.Request
+	script       *skill.ScriptRequest // of a script's run; nil of a skill's call
+	code         *code                // of run_code; nil: any other skill
+	fileRefs     []skill.FileRef      // files that the request names, checked
+	files        []skill.File         // content of fileRefs, then of the workspace
+	fileInfos    []records.FileInfo   // of fileRefs, for the record
+	workspaceRef skill.WorkspaceRef
+	workspace    *skill.Workspace // before the call; nil: the call names none
+	begun        time.Time
+	executionID  string
+	parent       string                   // execution whose code makes this call; "": none
+	began        func(executionID string) // told when the run is on record; may be nil
+	started      *records.Started         // as it is on record; nil before, and where nothing is
 
 	admission *tracing.Span // from the check of the input to a place to run
 
@@ -217,11 +217,11 @@ func (d *Dispatcher) stack() handler {
 					d.checked( // 400, 403 for paths, 413
 						d.admitted( // 429: no place; what waits for the database below has one
 							d.within( // 429: quotas of principal and tenant
-								d.brought( // 404: files that it names
-									d.shared( // 409: its workspace, when it is its turn
+								d.withFiles( // 404: unknown files
+									d.withWorkspace( // 409: workspace in use
 										d.recorded( // 503: on record before it begins, and before it is answered
 											d.recovered( // so that this too is on record
-												d.saved( // 409: what it did to its workspace
+												d.saveWorkspace( // 409: workspace changed by another host
 													d.observed( // how strangers' skills end
 														d.kept( // what it takes to make it again
 															d.run))))))))))))))

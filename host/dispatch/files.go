@@ -14,34 +14,34 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Files is where the door finds files that calls name and do not bring along.
+// Files finds files that calls name by reference.
 type Files interface {
-	// File gives a file that was uploaded, as a path on this host, or an artifact of an
-	// execution that the caller may see. The error is a *skill.Error.
+	// File returns an uploaded file, as a path on this host, or an artifact of an execution that
+	// the principal may read, and its size in bytes. The error is a *skill.Error.
 	File(ctx context.Context, p skill.Principal, r *skill.FileRef) (skill.File, int64, error)
 }
 
 const (
-	// maxFiles is how many files a call may name.
+	// maxFiles is the maximum number of files in a request.
 	maxFiles = 100
-	// maxFileName is the length of a name in bytes.
+	// maxFileName is the maximum length of a file name in bytes.
 	maxFileName = 255
-	// maxInMemory is what the files of a call may take in the host's memory: those that were
-	// uploaded take none.
+	// maxInMemory is the maximum size of a call's inline files and artifacts in bytes. Uploaded files are
+	// read from the disk.
 	maxInMemory = 64 << 20
 )
 
-// checkFiles looks at the names of a call's files, of which program is one besides, and at what they say of
-// their content.
+// checkFiles validates the names and sources of the request's files and its workspace. program is the file
+// name of the code; no file may have it.
 func (c *call) checkFiles(program string) error {
-	refs := c.refs
+	refs := c.fileRefs
 	switch {
-	case len(refs) > maxFiles && c.again == nil: // a replay has those of a workspace besides
-		return wrongFile("files", fmt.Sprintf("has more than %d files", maxFiles))
+	case len(refs) > maxFiles && c.again == nil: // a replay also names the files of the workspace
+		return invalidFile("files", fmt.Sprintf("has more than %d files", maxFiles))
 	case c.again != nil:
-		c.shares = skill.WorkspaceRef{}
-	case c.shares.ID != "" && !skill.ValidWorkspace(c.shares.ID):
-		return wrongFile("workspace", "is invalid; use 1 to 64 of a-z A-Z 0-9 _ -")
+		c.workspaceRef = skill.WorkspaceRef{}
+	case c.workspaceRef.ID != "" && !skill.ValidWorkspace(c.workspaceRef.ID):
+		return invalidFile("workspace", "is invalid; use 1 to 64 of a-z A-Z 0-9 _ -")
 	}
 	names := []string{program}
 	for i := range refs {
@@ -55,31 +55,31 @@ func (c *call) checkFiles(program string) error {
 		}
 		switch {
 		case len(f.Name) > maxFileName || !fs.ValidPath(f.Name) || f.Name == "." || strings.ContainsAny(f.Name, "\\\x00"):
-			return wrongFile(field, "has a name that leaves the working folder, or is too long; use one such as data/in.csv")
+			return invalidFile(field, "has an invalid name; use a relative path of at most 255 bytes, such as data/in.csv")
 		case slices.Contains(names, f.Name):
-			return wrongFile(field, "has the name of another file, or of the code")
+			return invalidFile(field, "has the same name as another file or the code")
 		case sources != 1 || (f.ExecutionID == "") != (f.Artifact == ""):
-			return wrongFile(field, "must have one of text, base64 or id, or both execution_id and artifact")
+			return invalidFile(field, "must have exactly one source: text, base64, id, or execution_id with artifact")
 		}
 		names = append(names, f.Name)
 	}
 	return nil
 }
 
-func wrongFile(field, problem string) error {
+func invalidFile(field, problem string) error {
 	return &skill.Error{
 		Op: "dispatch.files", Code: skill.InvalidArgument, Subject: field, Message: field + " " + problem,
-		Details: map[string]any{"fields": []map[string]string{{"field": field, "problem": problem, "expected": "a file with a name of its own, and one source"}}},
+		Details: map[string]any{"fields": []map[string]string{{"field": field, "problem": problem, "expected": "a file with a unique name and one source"}}},
 	}
 }
 
-// brought has the files at hand that a call names. It is within the quotas of its caller, and before
-// the record, which has their digests.
-func (d *Dispatcher) brought(next handler) handler {
+// withFiles resolves the files of a request. It runs after the quotas are checked, and before the call is
+// recorded, because the record contains the digests.
+func (d *Dispatcher) withFiles(next handler) handler {
 	return func(ctx context.Context, c *call) error {
 		room := int64(maxInMemory)
-		for i := range c.refs {
-			r := &c.refs[i]
+		for i := range c.fileRefs {
+			r := &c.fileRefs[i]
 			file, size, err := d.fileOf(ctx, c.principal, r)
 			if err != nil {
 				return err
@@ -89,14 +89,14 @@ func (d *Dispatcher) brought(next handler) handler {
 				if room -= size; room < 0 {
 					return &skill.Error{
 						Op: "dispatch.files", Code: skill.PayloadTooLarge, Subject: "files",
-						Message: fmt.Sprintf("the files of the call take more than %d bytes; upload large ones by POST /files and name them by id", maxInMemory),
+						Message: fmt.Sprintf("inline files and artifacts of a call must not exceed %d bytes in total; upload large files with POST /files and name them by id", maxInMemory),
 					}
 				}
 				sum := sha256.Sum256(file.Data)
 				info.SHA256 = hex.EncodeToString(sum[:])
 			}
 			file.Name = r.Name
-			c.files, c.infos = append(c.files, file), append(c.infos, info)
+			c.files, c.fileInfos = append(c.files, file), append(c.fileInfos, info)
 		}
 		return next(ctx, c)
 	}
@@ -108,10 +108,10 @@ func (d *Dispatcher) fileOf(ctx context.Context, p skill.Principal, r *skill.Fil
 		f.Data = []byte(*r.Text)
 	case r.Base64 != nil:
 		if f.Data, err = base64.StdEncoding.DecodeString(*r.Base64); err != nil {
-			return f, 0, wrongFile("files", "has base64 that cannot be decoded: "+skill.CleanText(r.Name, 80))
+			return f, 0, invalidFile("files", "contain invalid base64: "+skill.CleanText(r.Name, 80))
 		}
 	case d.o.Files == nil:
-		return f, 0, &skill.Error{Op: "dispatch.files", Code: skill.NotFound, Subject: "files", Message: "this host keeps no files"}
+		return f, 0, &skill.Error{Op: "dispatch.files", Code: skill.NotFound, Subject: "files", Message: "files by reference are not supported by this host"}
 	default:
 		return d.o.Files.File(ctx, p, r)
 	}

@@ -153,12 +153,12 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 		defer leave()
 		err = c.skill.CheckInput(value, steps)
 	}
-	switch c.refs, c.shares = c.request.Files, c.request.Work; {
+	switch c.fileRefs, c.workspaceRef = c.request.Files, c.request.Workspace; {
 	case err != nil:
 	case c.skill.Code:
 		return c.readCode()
-	case (len(c.refs) > 0 || c.shares.ID != "") && !c.skill.Permissions.Scratch:
-		return wrongFile("files", "cannot be given to this skill: it has no working folder (permissions.scratch)")
+	case (len(c.fileRefs) > 0 || c.workspaceRef.ID != "") && !c.skill.Permissions.Scratch:
+		return invalidFile("files", "and workspace require a skill with permissions.scratch")
 	default:
 		return c.checkFiles("")
 	}
@@ -174,7 +174,7 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 
 func (d *Dispatcher) admitted(next handler) handler {
 	return func(ctx context.Context, c *call) error {
-		if c.parent != "" { // whose place it has
+		if c.parent != "" { // it runs in the place of its parent
 			c.admission.End()
 			return next(ctx, c)
 		}
@@ -261,9 +261,9 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	default:
 		work.Stdin = stdin(c)
 	}
-	work.Files, work.Shared = append(work.Files, c.files...), c.space != nil
-	if (len(c.files) > 0 || c.space != nil) && OutsideSandbox(target.Kind) {
-		return wrongFile("files", "cannot be given to this skill: it runs outside the sandbox")
+	work.Files, work.ReportRemoved = append(work.Files, c.files...), c.workspace != nil
+	if (len(c.files) > 0 || c.workspace != nil) && OutsideSandbox(target.Kind) {
+		return invalidFile("files", "and workspace are not supported by skills that run outside the sandbox")
 	}
 	if err := d.tape(c, work); err != nil {
 		return err
@@ -296,7 +296,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	case c.script != nil:
 		c.outcome, err = d.printed(s, reply, limits)
 	case c.code != nil:
-		c.outcome, err = d.computed(s, reply, limits)
+		c.outcome, err = d.codeOutcome(s, reply, limits)
 	default:
 		c.outcome, err = d.read(s, reply, limits)
 	}

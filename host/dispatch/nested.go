@@ -10,29 +10,29 @@ import (
 	"openskill/sdk/skill"
 )
 
-// maxNested is how many calls of skills the code of one run may make.
+// maxNested is the maximum number of nested calls of one run.
 const maxNested = 100
 
-// parent is a run whose code may call skills, while it runs.
+// parent is running code, which may call skills.
 type parent struct {
 	call   *call
 	limits skill.Limits
-	ends   time.Time // by its own limit
+	ends   time.Time // deadline of the run
 
-	turn chan struct{} // has room for the nested call that runs
+	turn chan struct{} // capacity 1: held by the running nested call
 
 	mu    sync.Mutex
 	calls int
 	fuel  uint64 // used by nested calls
 }
 
-// parents has one for as long as its code runs.
+// parent registers a run as a parent until leave is called.
 func (d *Dispatcher) parent(c *call, limits skill.Limits) (leave func()) {
 	d.parents.Store(c.executionID, &parent{call: c, limits: limits, ends: d.o.Now().Add(limits.Timeout), turn: make(chan struct{}, 1)})
 	return func() { d.parents.Delete(c.executionID) }
 }
 
-// Caller is on whose behalf the code of an execution runs; false: there is none that runs.
+// Caller returns the principal of an execution whose code is running.
 func (d *Dispatcher) Caller(executionID string) (skill.Principal, bool) {
 	v, ok := d.parents.Load(executionID)
 	if !ok {
@@ -42,14 +42,15 @@ func (d *Dispatcher) Caller(executionID string) (skill.Principal, bool) {
 	return p.call.principal, true
 }
 
-// Nested makes a call of a skill for the code of an execution that runs: with its caller's rights, within
-// what is left of its time and fuel, and on record with it. It has the place of its parent, which waits
-// meanwhile, so that code that calls never waits for a place that code holds. Code calls no code.
+// Nested calls a skill on behalf of running code: with the rights of the code's caller and within the remaining
+// time of the run; all nested calls of a run together get at most the fuel limit of the run. The record names the
+// parent execution. A nested call runs in the admission place of its parent, so it never waits for a place that a
+// parent holds. Code cannot call run_code.
 func (d *Dispatcher) Nested(ctx context.Context, executionID string, id skill.ID, input json.RawMessage) *skill.Result {
 	v, ok := d.parents.Load(executionID)
 	p, _ := v.(*parent) // of this map
 	if !ok {
-		return skill.Failure(id, "", skill.Meta{}, &skill.Error{Op: "dispatch.Nested", Code: skill.Forbidden, Message: "only code may call skills while it runs"})
+		return skill.Failure(id, "", skill.Meta{}, &skill.Error{Op: "dispatch.Nested", Code: skill.Forbidden, Message: "skills can only be called by running code"})
 	}
 	of := p.call
 	c := &call{
@@ -60,7 +61,7 @@ func (d *Dispatcher) Nested(ctx context.Context, executionID string, id skill.ID
 	if c.request.Turn.Session == "" {
 		c.request.Turn.Session = of.executionID
 	}
-	// One at a time: together they have one place, and the fuel that is left.
+	// One at a time: nested calls share one place and the remaining fuel.
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
@@ -80,7 +81,7 @@ func (d *Dispatcher) Nested(ctx context.Context, executionID string, id skill.ID
 	return c.result
 }
 
-// enter counts a call, and gives the limits that are left for it.
+// enter counts a nested call and returns its limits.
 func (p *parent) enter(id skill.ID, now time.Time) (left skill.Limits, err error) {
 	refuse := func(code skill.Code, format string, args ...any) (skill.Limits, error) {
 		return left, &skill.Error{Op: "dispatch.Nested", Code: code, Message: fmt.Sprintf(format, args...)}
@@ -90,13 +91,13 @@ func (p *parent) enter(id skill.ID, now time.Time) (left skill.Limits, err error
 	left = skill.Limits{Timeout: p.ends.Sub(now), Memory: p.limits.Memory}
 	switch {
 	case id == skill.RunCode:
-		return refuse(skill.Forbidden, "code cannot run code; put it into this program")
+		return refuse(skill.Forbidden, "code cannot call run_code; put the code into this program")
 	case p.calls >= maxNested:
-		return refuse(skill.RateLimited, "the code has called skills %d times, which is the maximum", maxNested)
+		return refuse(skill.RateLimited, "the code has reached the maximum of %d skill calls", maxNested)
 	case left.Timeout <= 0:
-		return refuse(skill.Timeout, "the code has no time left for a call")
+		return refuse(skill.Timeout, "no time is left for a skill call; raise limits.timeout_ms")
 	case p.fuel >= p.limits.Fuel:
-		return refuse(skill.FuelExhausted, "the calls of the code have used up its %d units of fuel", p.limits.Fuel)
+		return refuse(skill.FuelExhausted, "the skill calls of the code used up %d units of fuel; raise limits.fuel", p.limits.Fuel)
 	}
 	p.calls++
 	left.Fuel = p.limits.Fuel - p.fuel

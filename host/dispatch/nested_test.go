@@ -30,7 +30,7 @@ func nesting(t *testing.T, change func(*Options), do func(h *house, c *skill.Cal
 
 var oneNumber = json.RawMessage(`{"numbers": [1]}`)
 
-// TestNested: code calls a skill with its caller's rights, on record with it, and no longer than it runs.
+// TestNested: running code calls a skill with the rights of its caller, and the record names the parent.
 func TestNested(t *testing.T) {
 	var mu sync.Mutex
 	var started []*records.Started
@@ -67,7 +67,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// TestNestedRefused: each refusal is an answer to the code, which goes on.
+// TestNestedRefused: a refused nested call returns an error to the code, which continues.
 func TestNestedRefused(t *testing.T) {
 	var got []string
 	say := func(r *skill.Result) { got = append(got, string(codeOfResult(r))) }
@@ -99,7 +99,7 @@ func TestNestedRefused(t *testing.T) {
 	}
 }
 
-// TestNestedWithoutEnd: the code of one run calls so often, and no longer than it has time.
+// TestNestedWithoutEnd: the number and the time of nested calls are limited.
 func TestNestedWithoutEnd(t *testing.T) {
 	var last *skill.Result
 	n := 0
@@ -124,7 +124,7 @@ func TestNestedWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestNestedTakesNoPlace: where code has all places, what it calls runs all the same.
+// TestNestedTakesNoPlace: nested calls run when code holds all places.
 func TestNestedTakesNoPlace(t *testing.T) {
 	const places = 64
 	all := make(chan struct{})
@@ -153,8 +153,7 @@ func TestNestedTakesNoPlace(t *testing.T) {
 	wg.Wait()
 }
 
-// TestNestedOneAtATime: calls that one run makes at once run one after the other, so that they get no more fuel
-// than it has left.
+// TestNestedOneAtATime: concurrent nested calls of one run are serialized and share its fuel.
 func TestNestedOneAtATime(t *testing.T) {
 	var running, most atomic.Int32
 	codes := make([]skill.Code, 8)

@@ -130,9 +130,9 @@ func (d *Dispatcher) starts(c *call) *records.Started {
 	if s.Session == "" {
 		s.Session = c.executionID
 	}
-	s.Files, s.Parent = c.infos, c.parent
-	if c.space != nil {
-		s.Workspace, s.WorkspaceRevision = c.space.ID, c.space.Revision
+	s.Files, s.Parent = c.fileInfos, c.parent
+	if c.workspace != nil {
+		s.Workspace, s.WorkspaceRevision = c.workspace.ID, c.workspace.Revision
 	}
 	if c.script != nil {
 		s.Script = c.skill.Primary.Entry

@@ -85,18 +85,18 @@ func (d *Dispatcher) tape(c *call, work *skill.Call) error {
 	return nil
 }
 
-// recalled are the files that a replay has to name beside those of the input: those of the workspace too, as
-// they were.
-func (c *call) recalled() []skill.FileRef {
+// replayFiles returns the files that a replay of the call needs in addition to those of the input: the files of the
+// workspace before the call.
+func (c *call) replayFiles() []skill.FileRef {
 	refs := c.request.Files
 	if c.script != nil {
 		refs = c.script.Files
 	}
-	if c.space == nil {
+	if c.workspace == nil {
 		return refs
 	}
 	refs = slices.Clone(refs)
-	for _, f := range c.space.Files {
+	for _, f := range c.workspace.Files {
 		if slices.ContainsFunc(c.files, func(o skill.File) bool { return o.Name == f.Name && strings.HasSuffix(o.Path, f.ID) }) {
 			refs = append(refs, skill.FileRef{Name: f.Name, ID: f.ID})
 		}
@@ -115,7 +115,7 @@ func (d *Dispatcher) kept(next handler) handler {
 			return err
 		}
 		ran := &replay.Ran{
-			Started: c.started, Input: c.request.Input, Files: c.recalled(), Script: c.script, Call: c.work, Runner: c.target.Kind,
+			Started: c.started, Input: c.request.Input, Files: c.replayFiles(), Script: c.script, Call: c.work, Runner: c.target.Kind,
 			Reply: c.reply, Result: d.result(c, err),
 		}
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), keeping)

@@ -64,12 +64,12 @@ func (d *Dispatcher) scriptStack() handler {
 					d.scriptFound( // 404
 						d.within( // 429
 							d.admitted( // 429, before an approval of one call is used up
-								d.brought( // 404
-									d.shared( // 409
+								d.withFiles( // 404
+									d.withWorkspace( // 409
 										d.approved( // 403
 											d.recorded( // 503
 												d.recovered(
-													d.saved(
+													d.saveWorkspace(
 														d.observed(
 															d.kept(
 																d.run)))))))))))))))
@@ -80,7 +80,7 @@ func (d *Dispatcher) lineChecked(next handler) handler {
 		if err := d.checkLine(c.script); err != nil {
 			return err
 		}
-		c.refs, c.shares = c.script.Files, c.script.Work
+		c.fileRefs, c.workspaceRef = c.script.Files, c.script.Workspace
 		if err := c.checkFiles(""); err != nil {
 			return err
 		}

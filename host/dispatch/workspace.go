@@ -11,42 +11,42 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Workspaces are working folders that calls of a principal share; *records.Workspaces is one. Its errors are
-// *skill.Error.
+// Workspaces stores workspaces; *records.Workspaces implements it. Errors are *skill.Error.
 type Workspaces interface {
-	// Enter waits for a workspace's turn, and gives it with what ends the turn.
-	Enter(ctx context.Context, p skill.Principal, id string) (s *skill.Workspace, leave func(), err error)
-	// Save keeps what a call did to what Enter gave, all of it or nothing.
-	Save(ctx context.Context, p skill.Principal, s *skill.Workspace, c *records.WorkspaceChange) error
+	// Enter waits until no other call of this host uses the workspace, and returns its files. The
+	// caller must call leave.
+	Enter(ctx context.Context, p skill.Principal, id string) (w *skill.Workspace, leave func(), err error)
+	// Save applies the changes of a call to a workspace that Enter returned: all of them or none.
+	Save(ctx context.Context, p skill.Principal, w *skill.Workspace, c *records.WorkspaceChange) error
 }
 
-// shared gives a call the files of its workspace, and no other call has them meanwhile. What it names itself,
-// and the code, go before those of the workspace.
-func (d *Dispatcher) shared(next handler) handler {
+// withWorkspace adds the files of the workspace to the call and reserves the workspace until the call has ended.
+// Files of the request, and the code, replace workspace files of the same name.
+func (d *Dispatcher) withWorkspace(next handler) handler {
 	return func(ctx context.Context, c *call) error {
-		if c.shares.ID == "" {
+		if c.workspaceRef.ID == "" {
 			return next(ctx, c)
 		}
 		if d.o.Workspaces == nil || d.o.Files == nil {
-			return &skill.Error{Op: "dispatch.shared", Code: skill.NotFound, Subject: "workspace", Message: "this host has no workspaces"}
+			return &skill.Error{Op: "dispatch.workspace", Code: skill.NotFound, Subject: "workspace", Message: "workspaces are not supported by this host"}
 		}
 		turn, stop := context.WithTimeout(ctx, c.skill.Limits.Lower(c.request.Limits).Timeout)
-		space, leave, err := d.o.Workspaces.Enter(turn, c.principal, c.shares.ID)
+		w, leave, err := d.o.Workspaces.Enter(turn, c.principal, c.workspaceRef.ID)
 		stop()
 		if err != nil {
 			return err
 		}
 		defer leave()
-		c.space = space
-		for _, f := range space.Files {
+		c.workspace = w
+		for _, f := range w.Files {
 			if c.code != nil && f.Name == c.code.target.Entry || slices.ContainsFunc(c.files, func(o skill.File) bool { return o.Name == f.Name }) {
 				continue
 			}
 			file, _, err := d.o.Files.File(ctx, c.principal, &skill.FileRef{ID: f.ID})
 			if skill.CodeOf(err) == skill.NotFound {
 				return &skill.Error{
-					Op: "dispatch.shared", Code: skill.NotFound, Subject: "workspace", Err: err,
-					Message: fmt.Sprintf("the content of %s in the workspace is gone; bring a file of that name along, or delete the workspace", skill.CleanText(f.Name, 80)),
+					Op: "dispatch.workspace", Code: skill.NotFound, Subject: "workspace", Err: err,
+					Message: fmt.Sprintf("workspace file %s no longer exists; send a file with this name, or delete the workspace", skill.CleanText(f.Name, 80)),
 				}
 			}
 			if err != nil {
@@ -59,42 +59,42 @@ func (d *Dispatcher) shared(next handler) handler {
 	}
 }
 
-// saving bounds how long the answer to a call waits for its workspace.
-const saving = time.Minute
+// saveTimeout is how long a call waits for its workspace to be saved.
+const saveTimeout = time.Minute
 
-// saved has the workspace of a call changed as the call did it: where it succeeded, or its caller wants that
-// always. It stays as it was where that cannot be, and the call has failed then.
-func (d *Dispatcher) saved(next handler) handler {
+// saveWorkspace saves the changes of a call to its workspace, if the call succeeded or the request says commit: always.
+// If saving fails, the call fails and the workspace is unchanged.
+func (d *Dispatcher) saveWorkspace(next handler) handler {
 	return func(ctx context.Context, c *call) error {
 		err := next(ctx, c)
-		if c.space == nil || c.reply == nil || err != nil && !c.shares.Always {
+		if c.workspace == nil || c.reply == nil || err != nil && !c.workspaceRef.Always {
 			return err
 		}
-		change := &records.WorkspaceChange{Gone: c.reply.Gone}
+		change := &records.WorkspaceChange{Removed: c.reply.Removed}
 		for _, a := range c.reply.Artifacts {
-			if c.plain(&a) {
+			if c.listed(&a) {
 				change.Written = append(change.Written, a)
 			}
 		}
-		// What the call brought along is part of it from now on, where the guest left it as it was.
-		for i, info := range c.infos {
+		// Files of the request become part of the workspace, also where the guest did not change them.
+		for i, info := range c.fileInfos {
 			f := &c.files[i]
 			switch {
-			case slices.Contains(change.Gone, f.Name), slices.ContainsFunc(change.Written, func(a skill.Artifact) bool { return a.Name == f.Name }):
+			case slices.Contains(change.Removed, f.Name), slices.ContainsFunc(change.Written, func(a skill.Artifact) bool { return a.Name == f.Name }):
 			case f.Path != "":
 				change.Kept = append(change.Kept, skill.WorkspaceFile{Name: f.Name, ID: info.SHA256, Size: info.Size})
 			default:
 				change.Written = append(change.Written, skill.Artifact{Name: f.Name, Data: f.Data})
 			}
 		}
-		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saving)
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 		defer stop()
-		switch unsaved := d.o.Workspaces.Save(ctx, c.principal, c.space, change); {
-		case unsaved != nil && err != nil:
-			d.o.Log.LogAttrs(ctx, slog.LevelWarn, "the workspace of a failed call could not be saved", slog.String("execution_id", c.executionID), slog.String("reason", unsaved.Error()))
-		case unsaved != nil:
+		switch saveErr := d.o.Workspaces.Save(ctx, c.principal, c.workspace, change); {
+		case saveErr != nil && err != nil:
+			d.o.Log.LogAttrs(ctx, slog.LevelWarn, "the workspace of a failed call could not be saved", slog.String("execution_id", c.executionID), slog.String("reason", saveErr.Error()))
+		case saveErr != nil:
 			c.outcome = outcome{}
-			return unsaved
+			return saveErr
 		}
 		return err
 	}

@@ -32,10 +32,10 @@ func (s *oneSpace) Save(_ context.Context, _ skill.Principal, _ *skill.Workspace
 	return s.fails
 }
 
-// TestWorkspaceOfCall: a call has the files of its workspace but where it brings its own; what it did is kept if it
-// succeeded or its caller wants that always, and a call whose work cannot be kept has failed.
+// TestWorkspaceOfCall: a call gets the workspace files that the request does not replace. Its changes are saved if it
+// succeeds or the request says commit: always. If saving fails, the call fails.
 func TestWorkspaceOfCall(t *testing.T) {
-	left := skill.Reply{Artifacts: []skill.Artifact{{Name: "d/new", Data: []byte("1")}, {Name: `c:\d`}, {Name: "in"}}, Gone: []string{"a"}}
+	left := skill.Reply{Artifacts: []skill.Artifact{{Name: "d/new", Data: []byte("1")}, {Name: `c:\d`}, {Name: "in"}}, Removed: []string{"a"}}
 	exits := left
 	exits.ExitCode = 1
 	for name, c := range map[string]struct {
@@ -75,11 +75,11 @@ func TestWorkspaceOfCall(t *testing.T) {
 			for _, f := range space.saved.Kept {
 				saved = append(saved, "="+f.Name)
 			}
-			for _, n := range space.saved.Gone {
+			for _, n := range space.saved.Removed {
 				saved = append(saved, "-"+n)
 			}
 		}
-		if codeOfResult(r) != c.code || strings.Join(files, " ") != c.files || strings.Join(saved, " ") != c.saved || !call.Shared || space.in != 0 {
+		if codeOfResult(r) != c.code || strings.Join(files, " ") != c.files || strings.Join(saved, " ") != c.saved || !call.ReportRemoved || space.in != 0 {
 			t.Errorf("%s: %+v, files %q, saved %q", name, r.Error, files, saved)
 		}
 		if started.Workspace != "w" || started.WorkspaceRevision != 3 {
@@ -88,8 +88,7 @@ func TestWorkspaceOfCall(t *testing.T) {
 	}
 }
 
-// TestWorkspaceRefused: no call gets to a workspace by a name that is none, or without a working folder, and one
-// that waits is told that it waited for nothing.
+// TestWorkspaceRefused: invalid workspace ids are refused before anything runs.
 func TestWorkspaceRefused(t *testing.T) {
 	space := &oneSpace{}
 	h := codeHouse(t, func(o *Options) { o.Workspaces = space })
@@ -100,7 +99,7 @@ func TestWorkspaceRefused(t *testing.T) {
 		}
 	}
 	req := ask("stats", `{"numbers": [1]}`)
-	req.Work.ID = "../w"
+	req.Workspace.ID = "../w"
 	if r := h.Invoke(context.Background(), skill.Local(), req); codeOfResult(r) != skill.InvalidArgument {
 		t.Errorf("%+v", r.Error)
 	}
@@ -113,13 +112,13 @@ func TestWorkspaceRefused(t *testing.T) {
 	}
 }
 
-// TestWorkspaceOfScripts: skills with a working folder and scripts share workspaces too.
+// TestWorkspaceOfScripts: scripts and skills with a working folder can use workspaces.
 func TestWorkspaceOfScripts(t *testing.T) {
 	space := &oneSpace{}
 	var names []string
 	g := withScripts(t, func(o *Options) { o.Workspaces, o.Files = space, keepsFiles{} })
 	script := greet()
-	script.Work.ID = "w"
+	script.Workspace.ID = "w"
 	if r := g.RunScript(context.Background(), skill.Local(), script); !r.Success {
 		t.Fatalf("%+v", r.Error)
 	}
@@ -129,7 +128,7 @@ func TestWorkspaceOfScripts(t *testing.T) {
 	h := open(t, func(o *Options) { o.Workspaces, o.Files = space, keepsFiles{} })
 	h.wasm.Answer = runnertest.Always(skill.Reply{Stdout: []byte(`{"mean": 1}`)})
 	req := ask("stats", `{"numbers": [1]}`)
-	req.Work.ID = "w"
+	req.Workspace.ID = "w"
 	if r := h.Invoke(context.Background(), skill.Local(), req); !r.Success {
 		t.Fatalf("%+v", r.Error)
 	}
@@ -145,7 +144,7 @@ func TestNativeSkillsGetNoFiles(t *testing.T) {
 	h := open(t, func(o *Options) { o.Workspaces, o.Files = space, keepsFiles{} })
 	h.wasm.NotReady = &skill.Error{Op: "x", Code: skill.NotFound, Message: "not built"} // so the native fallback runs
 	with := ask("stats", `{"numbers": [1]}`)
-	with.Work.ID = "w"
+	with.Workspace.ID = "w"
 	text := "x"
 	brings := ask("stats", `{"numbers": [1]}`)
 	brings.Files = []skill.FileRef{{Name: "a", Text: &text}}

@@ -8,13 +8,12 @@ import (
 	"openskill/sdk/skill"
 )
 
-// codeManifest is that of the skill that runs the code of its callers.
+// codeManifest is the manifest of run_code.
 //
 //go:embed code.yaml
 var codeManifest []byte
 
-// addCode adds the skill that runs the code of its callers: community, since it is theirs. Its
-// folder has no files.
+// addCode adds run_code. Its trust is community, because callers write the code. Its folder is empty.
 func (r *Registry) addCode(o *Options) {
 	if o.Code == "" {
 		return

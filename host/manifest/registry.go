@@ -50,7 +50,7 @@ type Options struct {
 	Caps     skill.Limits // that no manifest exceeds; no field may be zero
 	// StateDir has the record of what the operator trusts by name; "": nothing.
 	StateDir string
-	// Code is the absolute path of an empty folder, for [skill.RunCode]; "": there is no such skill.
+	// Code is the absolute path of the empty folder of [skill.RunCode]; "": the skill is not added.
 	Code string
 	// Packages says what is wrong with the packages that a manifest requires, in words
 	// for its author; nil: there are no packages.

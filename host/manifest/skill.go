@@ -24,7 +24,7 @@ type Skill struct {
 	Permissions skill.Permissions
 	Granted     *skill.Grants // what the operator allowed these files alone, beside what the settings allow; nil: nothing
 	Packages    string        // folder of the packages that its scripts see; "": none
-	Code        bool          // it runs the code of its callers, and is none of its own
+	Code        bool          // it is run_code
 	Language    string        // build.language of the manifest; "" where it says nothing
 
 	input, output *field // nil: any object

@@ -13,13 +13,13 @@ import (
 	"openskill/sdk/skill"
 )
 
-// artifactScheme begins the URIs of artifacts, which go on as the paths of the host's HTTP interface do.
+// artifactScheme is the prefix of artifact URIs. The HTTP path of the artifact follows.
 const artifactScheme = "openskill:/"
 
-// mostImage is how many bytes an image has that a result brings along.
+// mostImage is the maximum size of an inline image in bytes.
 const mostImage = 1 << 20
 
-// artifacts are the files that a call left, as links that resources/read opens; images are there besides.
+// artifacts returns a resource link for each artifact, and small images inline as well.
 func (b *bodies) artifacts(list []skill.Artifact) (content []mcp.Content) {
 	for i := range list {
 		a := &list[i]
@@ -35,7 +35,7 @@ func (b *bodies) artifacts(list []skill.Artifact) (content []mcp.Content) {
 	return content
 }
 
-// artifactOf is the execution and the file that a URI names.
+// artifactOf parses an artifact URI.
 func artifactOf(uri string) (executionID, name string, ok bool) {
 	rest, ok := strings.CutPrefix(uri, artifactScheme+"/executions/")
 	if !ok || len(uri) > 4096 {
@@ -63,7 +63,7 @@ func (c *caller) readArtifact(ctx context.Context, r *mcp.ReadResourceRequest, e
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{content}, Cacheable: uncached}, nil
 }
 
-// fill puts bytes into a resource, as text where they are text.
+// fill sets the content of a resource, as text if data is text.
 func (b *bodies) fill(content *mcp.ResourceContents, data []byte) {
 	b.holding(len(data))
 	if isText(data) {

@@ -57,8 +57,8 @@ type Options struct {
 	Door        Door        // required
 	Catalogue   Catalogue   // required
 	AgentSkills AgentSkills // nil: there are none
-	// Artifact gives a file that an execution of the caller left; its error is a *skill.Error. nil: they
-	// cannot be read.
+	// Artifact returns an artifact of an execution that the principal may read. The error is a *skill.Error.
+	// nil: artifacts cannot be read.
 	Artifact func(ctx context.Context, p skill.Principal, executionID, name string) ([]byte, error)
 	// Approvals is where the operator's word on scripts goes, if the client can ask for it;
 	// nil: clients are told who approves, and nobody is asked.

@@ -28,7 +28,7 @@ type View struct {
 	Key           string              `json:"key,omitempty"` // id of the API key that was shown
 	TraceID       string              `json:"trace_id"`
 	Session       string              `json:"session"`
-	Parent        string              `json:"parent,omitempty"` // execution whose code made it
+	Parent        string              `json:"parent,omitempty"` // execution whose code made this call
 	Iteration     int                 `json:"iteration"`
 	ReplayOf      string              `json:"replay_of,omitempty"`
 
@@ -45,8 +45,8 @@ type View struct {
 
 	Limits    skill.LimitsJSON `json:"limits"`
 	Input     Payload          `json:"input"`
-	Files     []FileInfo       `json:"files,omitempty"`     // that it was given
-	Workspace string           `json:"workspace,omitempty"` // that it worked in
+	Files     []FileInfo       `json:"files,omitempty"`     // of the request
+	Workspace string           `json:"workspace,omitempty"` // "": none
 	Output    *Payload         `json:"output,omitempty"`
 	Artifacts []Artifact       `json:"artifacts,omitempty"`
 	Unlisted  *Unlisted        `json:"unlisted,omitempty"`  // artifacts beyond those
@@ -376,7 +376,7 @@ func room(ctx context.Context, bytes int) error {
 // File gives a file that an execution left, while it is kept.
 func (m *Manager) File(ctx context.Context, p skill.Principal, id, name string) ([]byte, error) {
 	find := m.find
-	if !MayRead(p) { // whoever may call may have what its own calls left
+	if !MayRead(p) { // callers may always read artifacts of their own calls
 		find = m.mine
 	}
 	e, err := find(ctx, p, id)

@@ -28,8 +28,8 @@ import (
 // FilesOptions configure [Files]. DB and Dir are required; zero never means "unlimited".
 type FilesOptions struct {
 	DB *store.DB
-	// Dir is the folder of a tenant for copies of its files, absolute. It may be deleted: the
-	// database has the files.
+	// Dir returns the absolute path of the folder for local copies of a tenant's files. It is a cache: the
+	// database stores the files.
 	Dir func(tenant string) string
 
 	Keep      time.Duration // how long a file is kept after its last use; 0: an hour
@@ -40,19 +40,19 @@ type FilesOptions struct {
 	Now func() time.Time // nil: the system's clock
 }
 
-// filePart is how many bytes of a file one transaction writes. Each is copied several times on its way
-// into the database, so that larger ones leave the host more garbage.
+// filePart is the number of bytes of a file that one transaction writes. The database driver copies each part several
+// times, so larger parts would need more memory.
 const filePart = 128 << 10
 
 // MostBytesOfFile is the default of [FilesOptions.MostOfOne].
 const MostBytesOfFile = 256 << 20
 
-// Files are those that callers bring along to calls. They are found by their digest, by all
-// of a tenant who know that, and go a while after their last use. The content is in the database, in
-// parts, and on the disk of each host that has used it. Errors are *skill.Error. It is safe for concurrent use.
+// Files stores files that callers upload for their calls. The id of a file is its SHA-256; every caller of the tenant
+// who knows the id may read it. Files expire after their last use. The database stores the content in parts, and each
+// host that uses a file keeps a copy on its disk. Errors are *skill.Error. Files is safe for concurrent use.
 type Files struct{ o FilesOptions }
 
-// NewFiles makes Files.
+// NewFiles returns Files with the options.
 func NewFiles(o FilesOptions) *Files {
 	or(&o.Keep, time.Hour)
 	or(&o.MostOfOne, MostBytesOfFile)
@@ -67,11 +67,11 @@ func NewFiles(o FilesOptions) *Files {
 	return &Files{o}
 }
 
-// stored is a file's row.
+// storedFile is a row of files.
 type storedFile struct {
 	skill.FileInfo
-	content   string // of its parts
-	principal string // that uploaded it first
+	content   string // key of its parts
+	principal string // first uploader
 }
 
 const fileColumns = "digest, name, size, principal, content, created_at, expires_at"
@@ -84,7 +84,7 @@ func scanFile(rows *sql.Rows) (*storedFile, error) {
 	return f, err
 }
 
-// Put keeps what can be read as a file of the caller's tenant.
+// Put stores the content of from as a file of the principal's tenant.
 func (f *Files) Put(ctx context.Context, p skill.Principal, name string, from io.Reader) (*skill.FileInfo, error) {
 	dir := f.o.Dir(p.Tenant)
 	in, err := f.incoming(dir)
@@ -106,7 +106,7 @@ func (f *Files) Put(ctx context.Context, p skill.Principal, name string, from io
 	name = skill.CleanText(name, 255)
 	got, err := f.find(ctx, p.Tenant, digest)
 	switch {
-	case err == nil: // it was here
+	case err == nil: // known content
 		if err := f.touch(ctx, p.Tenant, got, now); err != nil {
 			return nil, err
 		}
@@ -148,7 +148,8 @@ func (f *Files) insert(ctx context.Context, p skill.Principal, s *storedFile, fr
 			return f.failed(err)
 		}
 	}
-	// Others may have stored files meanwhile, or this one: then the parts are nobody's, and are swept.
+	// Another upload may have filled the tenant's quota or stored the same content meanwhile. Then no row names the
+	// parts, and Sweep removes them.
 	n, err := db.ExecInTurn(ctx, p.Tenant, "INSERT INTO files (tenant, digest, name, size, principal, content, created_at, expires_at) SELECT $1, $2, $3, CAST($4 AS BIGINT), $5, $6, $7, $8"+
 		" WHERE (SELECT COALESCE(SUM(size), 0) FROM files WHERE tenant = $1) + CAST($4 AS BIGINT) <= $9"+
 		" ON CONFLICT (tenant, digest) DO UPDATE SET expires_at = excluded.expires_at",
@@ -162,7 +163,7 @@ func (f *Files) insert(ctx context.Context, p skill.Principal, s *storedFile, fr
 	return nil
 }
 
-// room refuses a file for which a tenant has none.
+// room returns an error if the tenant's quota does not allow another file of size bytes.
 func (f *Files) room(ctx context.Context, tenant string, size int64) error {
 	var bytes, items int64
 	if err := f.o.DB.Read.QueryRowContext(ctx, "SELECT COALESCE(SUM(size), 0), COUNT(*) FROM files WHERE tenant = $1", tenant).Scan(&bytes, &items); err != nil {
@@ -177,14 +178,14 @@ func (f *Files) room(ctx context.Context, tenant string, size int64) error {
 func (f *Files) full(tenant string) error {
 	return &skill.Error{
 		Op: "files.Put", Code: skill.PayloadTooLarge, Subject: tenant,
-		Message: fmt.Sprintf("the files of this tenant would take more than %d bytes or be more than %d; delete some, or wait until they expire", f.o.MostOfAll.Bytes, f.o.MostOfAll.Items),
+		Message: fmt.Sprintf("the files of this tenant would exceed %d bytes or %d files; delete some, or wait until they expire", f.o.MostOfAll.Bytes, f.o.MostOfAll.Items),
 	}
 }
 
 var fileID = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func (f *Files) find(ctx context.Context, tenant, id string) (*storedFile, error) {
-	none := &skill.Error{Op: "files.find", Code: skill.NotFound, Subject: skill.CleanText(id, 80), Message: "there is no such file; upload it by POST /files"}
+	none := &skill.Error{Op: "files.find", Code: skill.NotFound, Subject: skill.CleanText(id, 80), Message: "file not found; upload it with POST /files"}
 	if !fileID.MatchString(id) {
 		return nil, none
 	}
@@ -198,7 +199,7 @@ func (f *Files) find(ctx context.Context, tenant, id string) (*storedFile, error
 	return list[0], nil
 }
 
-// touch has a file kept longer, unless that was done a while ago only.
+// touch extends the expiry of a file, at most once in a quarter of the retention time.
 func (f *Files) touch(ctx context.Context, tenant string, s *storedFile, now time.Time) error {
 	if s.ExpiresAt.Sub(now) > f.o.Keep*3/4 {
 		return nil
@@ -210,7 +211,7 @@ func (f *Files) touch(ctx context.Context, tenant string, s *storedFile, now tim
 	return nil
 }
 
-// Get gives what is known of a file.
+// Get returns the metadata of a file.
 func (f *Files) Get(ctx context.Context, p skill.Principal, id string) (*skill.FileInfo, error) {
 	s, err := f.find(ctx, p.Tenant, id)
 	if err != nil {
@@ -219,8 +220,7 @@ func (f *Files) Get(ctx context.Context, p skill.Principal, id string) (*skill.F
 	return &s.FileInfo, nil
 }
 
-// List gives a page of the files that the caller has uploaded, the newest first, and the cursor of the
-// next one or "".
+// List returns a page of the principal's uploads, newest first, and the cursor of the next page or "".
 func (f *Files) List(ctx context.Context, p skill.Principal, cursor string, limit int) (page []skill.FileInfo, next string, err error) {
 	before, last := int64(math.MaxInt64), ""
 	if cursor != "" {
@@ -246,31 +246,31 @@ func (f *Files) List(ctx context.Context, p skill.Principal, cursor string, limi
 	return page, next, nil
 }
 
-// Delete removes a file.
+// Delete removes a file that the principal uploaded, unless a workspace contains it.
 func (f *Files) Delete(ctx context.Context, p skill.Principal, id string) error {
 	s, err := f.find(ctx, p.Tenant, id)
 	if err != nil {
 		return err
 	}
 	if s.principal != store.Plain(p.ID) && !p.May(skill.ScopeHost) {
-		return &skill.Error{Op: "files.Delete", Code: skill.Forbidden, Subject: id, Message: "another caller uploaded this file; it expires after its last use"}
+		return &skill.Error{Op: "files.Delete", Code: skill.Forbidden, Subject: id, Message: "only the uploader may delete this file; unused files expire"}
 	}
-	// Another caller of the tenant may have named the file in a workspace. The id is of hexadecimal digits.
+	// Workspaces of other callers may contain the file, too. LIKE needs no escaping: the id is hexadecimal.
 	n, err := f.o.DB.ExecInTurn(ctx, p.Tenant, "DELETE FROM files WHERE tenant = $1 AND digest = $2"+
 		" AND NOT EXISTS (SELECT 1 FROM workspaces WHERE tenant = $1 AND files LIKE '%' || $2 || '%')", p.Tenant, id)
 	switch {
 	case err != nil:
 		return f.unavailable(err)
 	case n == 0:
-		return &skill.Error{Op: "files.Delete", Code: skill.Conflict, Subject: id, Message: "a workspace has this file; remove it there first, or delete the workspace"}
+		return &skill.Error{Op: "files.Delete", Code: skill.Conflict, Subject: id, Message: "a workspace contains this file; remove it from the workspace first"}
 	}
 	_ = os.Remove(copyOf(f.o.Dir(p.Tenant), id)) // which sweep does as well
 	f.dropParts(ctx, p.Tenant, s.content)
 	return nil
 }
 
-// Path is where this host has a copy of a file, which it fetches if it has none. It stays for as
-// long as the file is kept.
+// Path returns the path of this host's copy of a file, which is fetched from the database if it is missing. The copy
+// exists as long as the file.
 func (f *Files) Path(ctx context.Context, p skill.Principal, id string) (string, *skill.FileInfo, error) {
 	s, err := f.find(ctx, p.Tenant, id)
 	if err != nil {
@@ -283,7 +283,7 @@ func (f *Files) Path(ctx context.Context, p skill.Principal, id string) (string,
 	dir := f.o.Dir(p.Tenant)
 	path := copyOf(dir, id)
 	if info, err := os.Stat(path); err == nil && info.Size() == s.Size {
-		if err := os.Chtimes(path, now, now); err == nil { // sweep leaves it
+		if err := os.Chtimes(path, now, now); err == nil { // so that Sweep keeps it
 			return path, &s.FileInfo, nil
 		}
 	}
@@ -306,7 +306,7 @@ func (f *Files) Path(ctx context.Context, p skill.Principal, id string) (string,
 		}
 	}
 	if in.digest() != id {
-		return "", nil, &skill.Error{Op: "files.Path", Code: skill.Internal, Err: fmt.Errorf("the file %s has other bytes in the database", id)}
+		return "", nil, &skill.Error{Op: "files.Path", Code: skill.Internal, Err: fmt.Errorf("the content of file %s in the database does not match its digest", id)}
 	}
 	if err := in.keep(path); err != nil {
 		return "", nil, f.failed(err)
@@ -316,10 +316,10 @@ func (f *Files) Path(ctx context.Context, p skill.Principal, id string) (string,
 
 func copyOf(dir, id string) string { return filepath.Join(dir, id) }
 
-// incomingPrefix begins the names of files that come in.
+// incomingPrefix is the prefix of names of incomplete copies.
 const incomingPrefix = ".in-"
 
-// incoming is a file that comes in.
+// incoming is a copy that is being written.
 type incoming struct {
 	io.Writer
 
@@ -343,7 +343,7 @@ func (f *Files) incoming(dir string) (*incoming, error) {
 
 func (in *incoming) digest() string { return hex.EncodeToString(in.sum.Sum(nil)) }
 
-// keep gives the file its place.
+// keep moves the complete copy to path.
 func (in *incoming) keep(path string) error {
 	if err := in.file.Close(); err != nil {
 		return err
@@ -355,7 +355,7 @@ func (in *incoming) keep(path string) error {
 	return nil
 }
 
-// drop removes the file unless it was kept.
+// drop removes the copy unless keep moved it.
 func (in *incoming) drop() {
 	if !in.kept {
 		_ = in.file.Close()
@@ -363,7 +363,7 @@ func (in *incoming) drop() {
 	}
 }
 
-// failed is an error of the disk, and unavailable one of the database.
+// failed wraps an error of the disk, and unavailable one of the database.
 func (f *Files) failed(err error) error {
 	return &skill.Error{Op: "files", Code: skill.Internal, Err: err}
 }

@@ -12,7 +12,7 @@ import (
 	"openskill/host/store"
 )
 
-// Tend removes what has expired, once a minute until ctx ends.
+// Tend calls Sweep once a minute until ctx ends.
 func (f *Files) Tend(ctx context.Context) {
 	for {
 		if err := f.Sweep(ctx); err != nil && ctx.Err() == nil {
@@ -26,7 +26,7 @@ func (f *Files) Tend(ctx context.Context) {
 	}
 }
 
-// Sweep removes files that have expired, parts that no file names, and copies that were not used for long.
+// Sweep removes expired workspaces and files, orphaned parts, and local copies that are no longer used.
 func (f *Files) Sweep(ctx context.Context) error {
 	now := f.o.Now()
 	if _, err := f.o.DB.Exec(ctx, "DELETE FROM workspaces WHERE expires_at <= $1", now.UnixMicro()); err != nil {
@@ -52,7 +52,7 @@ func (f *Files) Sweep(ctx context.Context) error {
 	return f.sweepCopies(filepath.Dir(f.o.Dir("")), now)
 }
 
-// dropParts removes the parts of a file; what is left is swept.
+// dropParts removes the parts of a file. Sweep removes the rest after an error.
 func (f *Files) dropParts(ctx context.Context, tenant, content string) {
 	for {
 		n, err := f.o.DB.ExecInTurn(ctx, tenant, "DELETE FROM file_parts WHERE content = $1 AND part IN (SELECT part FROM file_parts WHERE content = $1 ORDER BY part DESC LIMIT $2)", content, partsAtOnce)
@@ -62,8 +62,8 @@ func (f *Files) dropParts(ctx context.Context, tenant, content string) {
 	}
 }
 
-// sweepCopies removes copies below a folder that were not used since files of that age expired, and
-// what came in and was left behind.
+// sweepCopies removes copies that have not been used for twice the retention time, and incomplete copies
+// older than an hour.
 func (f *Files) sweepCopies(root string, now time.Time) error {
 	files := os.DirFS(root)
 	copies, err := fs.Glob(files, "*/*")

@@ -51,8 +51,8 @@ type Started struct {
 	Script        string              `json:"script,omitempty"` // of an Agent Skill, its path; "" of a skill's call
 	Owner         string              `json:"owner,omitempty"`  // tenant that uploaded the skill; "" of the operator's
 	Input         Payload             `json:"input"`
-	Files         []FileInfo          `json:"files,omitempty"` // that it brought along, or named
-	// The workspace that it worked in, and its revision before; "": none.
+	Files         []FileInfo          `json:"files,omitempty"` // of the request
+	// The workspace and its revision before the call; "": none.
 	Workspace         string           `json:"workspace,omitempty"`
 	WorkspaceRevision int64            `json:"workspace_revision,omitempty"`
 	Limits            skill.LimitsJSON `json:"limits"`

@@ -15,16 +15,16 @@ import (
 	"openskill/sdk/skill"
 )
 
-// The bounds of a workspace.
+// Limits of workspaces.
 const (
 	mostWorkspaceFiles = 1000
 	mostWorkspaceBytes = 256 << 20
-	mostWorkspaces     = 1000 // of a principal
+	mostWorkspaces     = 1000 // per principal
 )
 
-// Workspaces are working folders that calls of a principal share: lists of names with the digests of [Files],
-// so that a fork or a call copies nothing. One call at a time has one; others of this host wait. A host that
-// finds that another one has changed it meanwhile changes nothing. It is safe for concurrent use.
+// Workspaces stores working folders that calls of a principal share. A workspace is a list of names and digests of
+// [Files], so forks and calls copy no content. On one host, one call at a time uses a workspace. Between hosts, Save
+// detects conflicts by the revision. Errors are *skill.Error. Workspaces is safe for concurrent use.
 type Workspaces struct {
 	files *Files
 
@@ -34,13 +34,13 @@ type Workspaces struct {
 
 type workspaceKey struct{ tenant, principal, id string }
 
-// using are the calls of this host that have or want a workspace.
+// using counts the calls of this host that use a workspace or wait for it.
 type using struct {
-	turn chan struct{} // has room for the one that has it
+	turn chan struct{} // capacity 1: held by the call that uses it
 	n    int
 }
 
-// NewWorkspaces makes Workspaces on files.
+// NewWorkspaces returns Workspaces that store their content in files.
 func NewWorkspaces(files *Files) *Workspaces {
 	return &Workspaces{files: files, used: map[workspaceKey]*using{}}
 }
@@ -49,10 +49,11 @@ func keyOf(p skill.Principal, id string) workspaceKey {
 	return workspaceKey{p.Tenant, store.Plain(p.ID), id}
 }
 
-// Enter waits for a workspace's turn, and gives its files, none where it is new, and what ends the turn.
+// Enter waits until no other call of this host uses the workspace. It returns the workspace, which is empty if it is
+// new, and extends its expiry. The caller must call leave.
 func (w *Workspaces) Enter(ctx context.Context, p skill.Principal, id string) (s *skill.Workspace, leave func(), err error) {
 	if !skill.ValidWorkspace(id) {
-		return nil, nil, &skill.Error{Op: "workspaces.Enter", Code: skill.InvalidArgument, Subject: "workspace", Message: "invalid workspace; use 1 to 64 of a-z A-Z 0-9 _ -"}
+		return nil, nil, &skill.Error{Op: "workspaces.Enter", Code: skill.InvalidArgument, Subject: "workspace", Message: "invalid workspace id; use 1 to 64 of a-z, A-Z, 0-9, _ and -"}
 	}
 	k := keyOf(p, id)
 	w.mu.Lock()
@@ -74,7 +75,7 @@ func (w *Workspaces) Enter(ctx context.Context, p skill.Principal, id string) (s
 	case u.turn <- struct{}{}:
 	case <-ctx.Done():
 		forget()
-		return nil, nil, &skill.Error{Op: "workspaces.Enter", Code: skill.Conflict, Subject: "workspace", Message: "another call has the workspace; retry", Err: context.Cause(ctx)}
+		return nil, nil, &skill.Error{Op: "workspaces.Enter", Code: skill.Conflict, Subject: "workspace", Message: "another call uses the workspace; retry", Err: context.Cause(ctx)}
 	}
 	leave = func() { <-u.turn; forget() }
 	if s, err = w.find(ctx, k); s == nil && err == nil {
@@ -90,23 +91,23 @@ func (w *Workspaces) Enter(ctx context.Context, p skill.Principal, id string) (s
 	return s, leave, nil
 }
 
-// WorkspaceChange is what a call did to a workspace.
+// WorkspaceChange contains the changes of a call to a workspace.
 type WorkspaceChange struct {
-	Written []skill.Artifact      // in the place of those of the names
-	Kept    []skill.WorkspaceFile // as Written, of [Files] that are there
-	Gone    []string
+	Written []skill.Artifact      // created or replaced files, with content
+	Kept    []skill.WorkspaceFile // created or replaced files whose content [Files] has
+	Removed []string
 }
 
-// Save keeps what a call did, all of it or nothing. s is what [Workspaces.Enter] gave.
+// Save applies all changes to the workspace s, as [Workspaces.Enter] returned it, or none.
 func (w *Workspaces) Save(ctx context.Context, p skill.Principal, s *skill.Workspace, c *WorkspaceChange) error {
-	if len(c.Written)+len(c.Kept)+len(c.Gone) == 0 && s.Revision > 0 {
+	if len(c.Written)+len(c.Kept)+len(c.Removed) == 0 && s.Revision > 0 {
 		return nil
 	}
 	names := map[string]skill.WorkspaceFile{}
 	for _, f := range s.Files {
 		names[f.Name] = f
 	}
-	for _, name := range c.Gone {
+	for _, name := range c.Removed {
 		delete(names, name)
 	}
 	for _, f := range c.Kept {
@@ -123,7 +124,7 @@ func (w *Workspaces) Save(ctx context.Context, p skill.Principal, s *skill.Works
 	if len(names) > mostWorkspaceFiles || size > mostWorkspaceBytes {
 		return &skill.Error{
 			Op: "workspaces.Save", Code: skill.PayloadTooLarge, Subject: "workspace",
-			Message: fmt.Sprintf("the workspace would have more than %d files or %d bytes, and stays as it was; remove some files", mostWorkspaceFiles, mostWorkspaceBytes),
+			Message: fmt.Sprintf("the workspace would exceed %d files or %d bytes and is unchanged; remove some files", mostWorkspaceFiles, mostWorkspaceBytes),
 		}
 	}
 	for i := range c.Written {
@@ -142,7 +143,7 @@ func (w *Workspaces) Save(ctx context.Context, p skill.Principal, s *skill.Works
 	return w.write(ctx, keyOf(p, s.ID), next)
 }
 
-// write replaces revision next.Revision of a workspace, 0 of none.
+// write replaces revision next.Revision of a workspace; 0 creates it.
 func (w *Workspaces) write(ctx context.Context, k workspaceKey, next *skill.Workspace) error {
 	now := w.files.o.Now().UTC().Truncate(time.Microsecond)
 	list, err := json.Marshal(next.Files)
@@ -150,11 +151,12 @@ func (w *Workspaces) write(ctx context.Context, k workspaceKey, next *skill.Work
 		return w.files.failed(err)
 	}
 	db, until := w.files.o.DB, now.Add(w.files.o.Keep).UnixMicro()
-	conflict := &skill.Error{Op: "workspaces.Save", Code: skill.Conflict, Subject: "workspace", Message: "another call has changed the workspace meanwhile, or there are too many; it stays as it was; retry"}
+	conflict := &skill.Error{Op: "workspaces.Save", Code: skill.Conflict, Subject: "workspace", Message: "the workspace was changed by another call and is unchanged by this one; retry"}
 	return db.InTurn(ctx, k.tenant, func() error {
 		return w.files.unavailableOr(db.InTx(ctx, func(tx *sql.Tx) error {
 			var res sql.Result
 			if next.Revision == 0 {
+				conflict.Message = fmt.Sprintf("another call has created the workspace, or you have too many: at most %d; retry, or delete some", mostWorkspaces)
 				if _, err := tx.ExecContext(ctx, "DELETE FROM workspaces WHERE tenant = $1 AND principal = $2 AND id = $3 AND expires_at <= $4", k.tenant, k.principal, k.id, now.UnixMicro()); err != nil {
 					return err
 				}
@@ -183,10 +185,10 @@ func (w *Workspaces) write(ctx context.Context, k workspaceKey, next *skill.Work
 	})
 }
 
-// together is how many files one statement names.
+// together is the maximum number of files in one SQL statement.
 const together = 500
 
-// hold has the content of files kept as long as the workspace that names it.
+// hold extends the expiry of a workspace's files to until.
 func hold(ctx context.Context, tx *sql.Tx, tenant string, files []skill.WorkspaceFile, until int64) error {
 	for some := range slices.Chunk(files, together) {
 		args := []any{until, tenant}
@@ -200,7 +202,7 @@ func hold(ctx context.Context, tx *sql.Tx, tenant string, files []skill.Workspac
 	return nil
 }
 
-// there fails if a file was deleted meanwhile.
+// there returns an error if one of the files was deleted.
 func there(ctx context.Context, tx *sql.Tx, tenant string, files []skill.WorkspaceFile) error {
 	digests := make([]string, len(files))
 	for i, f := range files {
@@ -224,7 +226,7 @@ func there(ctx context.Context, tx *sql.Tx, tenant string, files []skill.Workspa
 	return nil
 }
 
-// touch has a workspace kept longer.
+// touch extends the expiry of a workspace, at most once in a quarter of the retention time.
 func (w *Workspaces) touch(ctx context.Context, k workspaceKey, s *skill.Workspace) error {
 	until := w.files.o.Now().Add(w.files.o.Keep)
 	if until.Sub(s.ExpiresAt) < w.files.o.Keep/4 {
@@ -251,7 +253,7 @@ func scanWorkspace(rows *sql.Rows) (*skill.Workspace, error) {
 	return s, json.Unmarshal([]byte(files), &s.Files)
 }
 
-// find gives a workspace; nil: there is none.
+// find returns a workspace, or nil if it does not exist.
 func (w *Workspaces) find(ctx context.Context, k workspaceKey) (*skill.Workspace, error) {
 	list, err := store.All(ctx, w.files.o.DB.Read, scanWorkspace, "SELECT "+workspaceColumns+" FROM workspaces WHERE tenant = $1 AND principal = $2 AND id = $3 AND expires_at > $4",
 		k.tenant, k.principal, k.id, w.files.o.Now().UnixMicro())
@@ -261,16 +263,16 @@ func (w *Workspaces) find(ctx context.Context, k workspaceKey) (*skill.Workspace
 	return list[0], nil
 }
 
-// Get gives a workspace of the caller's.
+// Get returns a workspace of the principal.
 func (w *Workspaces) Get(ctx context.Context, p skill.Principal, id string) (*skill.Workspace, error) {
 	s, err := w.find(ctx, keyOf(p, id))
 	if err == nil && s == nil {
-		err = &skill.Error{Op: "workspaces.Get", Code: skill.NotFound, Subject: skill.CleanText(id, 64), Message: "there is no such workspace; a call makes it"}
+		err = &skill.Error{Op: "workspaces.Get", Code: skill.NotFound, Subject: skill.CleanText(id, 64), Message: "workspace not found; the first call that names a workspace creates it"}
 	}
 	return s, err
 }
 
-// List gives a page of the caller's, in the order of ids, after a cursor, and the cursor of the next page or "".
+// List returns a page of the principal's workspaces in the order of their ids, and the cursor of the next page or "".
 func (w *Workspaces) List(ctx context.Context, p skill.Principal, cursor string, limit int) (page []*skill.Workspace, next string, err error) {
 	k := keyOf(p, cursor)
 	page, err = store.All(ctx, w.files.o.DB.Read, scanWorkspace, "SELECT "+workspaceColumns+" FROM workspaces WHERE tenant = $1 AND principal = $2 AND id > $3 AND expires_at > $4 ORDER BY id LIMIT $5",
@@ -285,7 +287,7 @@ func (w *Workspaces) List(ctx context.Context, p skill.Principal, cursor string,
 	return page, next, nil
 }
 
-// Delete removes a workspace, and not the files, which others may name.
+// Delete removes a workspace. Its files expire.
 func (w *Workspaces) Delete(ctx context.Context, p skill.Principal, id string) error {
 	s, leave, err := w.Enter(ctx, p, id)
 	if err != nil {
@@ -301,7 +303,7 @@ func (w *Workspaces) Delete(ctx context.Context, p skill.Principal, id string) e
 	return w.files.unavailableOr(err)
 }
 
-// Fork makes a workspace that begins as another one, whose files it shares.
+// Fork creates the workspace to with the files of the workspace id.
 func (w *Workspaces) Fork(ctx context.Context, p skill.Principal, id, to string) (*skill.Workspace, error) {
 	from, err := w.Get(ctx, p, id)
 	if err != nil {
@@ -313,7 +315,7 @@ func (w *Workspaces) Fork(ctx context.Context, p skill.Principal, id, to string)
 	}
 	defer leave()
 	if s.Revision > 0 {
-		return nil, &skill.Error{Op: "workspaces.Fork", Code: skill.Conflict, Subject: to, Message: "there is a workspace of this id; use another one, or delete it"}
+		return nil, &skill.Error{Op: "workspaces.Fork", Code: skill.Conflict, Subject: to, Message: "the workspace already exists; use another id, or delete it first"}
 	}
 	if err := w.write(ctx, keyOf(p, to), &skill.Workspace{ID: to, Files: from.Files, Size: from.Size}); err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ var (
 	eve = skill.Principal{ID: "eve", Tenant: "other"}
 )
 
-// filesKept: what was put is found by its digest within its tenant, with its content, and not elsewhere.
+// filesKept: a file is found by its digest within its tenant only.
 func filesKept(t *testing.T, db *store.DB) {
 	t.Helper()
 	f, dir := filesOn(t, db, nil)
@@ -119,7 +119,7 @@ func count(t *testing.T, db *store.DB, table string) (n int) {
 	return n
 }
 
-// filesOfTwoHosts: what one host took in, another one uses; bytes that are not those of the digest it refuses.
+// filesOfTwoHosts: a host fetches files that another host stored and refuses content that does not match the digest.
 func filesOfTwoHosts(t *testing.T, open func() *store.DB) {
 	t.Helper()
 	a, _ := filesOn(t, open(), nil)
@@ -142,7 +142,7 @@ func filesOfTwoHosts(t *testing.T, open func() *store.DB) {
 	}
 }
 
-// filesBounded: one that is too large, or too many, is refused, and leaves nothing; so does one that is cut off.
+// filesBounded: uploads beyond a limit and interrupted uploads are refused and leave nothing.
 func filesBounded(t *testing.T, db *store.DB) {
 	t.Helper()
 	f, dir := filesOn(t, db, func(o *records.FilesOptions) { o.MostOfOne, o.MostOfAll = 100, records.Room{Bytes: 150, Items: 3} })
@@ -173,8 +173,7 @@ func filesBounded(t *testing.T, db *store.DB) {
 	}
 }
 
-// filesExpire: a file goes a while after its last use, with its parts and its copy, and so do the parts of a
-// host that was killed.
+// filesExpire: unused files expire with their parts and copies; orphaned parts are removed.
 func filesExpire(t *testing.T, db *store.DB) {
 	t.Helper()
 	now := time.Now().UTC()
@@ -213,7 +212,7 @@ func filesExpire(t *testing.T, db *store.DB) {
 	}
 }
 
-// filesAtOnce: the same file many times at once is one.
+// filesAtOnce: concurrent uploads of the same content store it once.
 func filesAtOnce(t *testing.T, db *store.DB) {
 	t.Helper()
 	f, _ := filesOn(t, db, nil)

@@ -54,8 +54,8 @@ func namesOf(s *skill.Workspace) (names []string) {
 	return names
 }
 
-// workspacesKept: what calls write and remove is in the list of their principal, a fork goes its own way, and
-// content that a workspace names cannot be deleted.
+// workspacesKept: changes are stored per principal, forks are independent, and files in a workspace cannot be
+// deleted.
 func workspacesKept(t *testing.T, db *store.DB) {
 	t.Helper()
 	f, _ := filesOn(t, db, nil)
@@ -64,7 +64,7 @@ func workspacesKept(t *testing.T, db *store.DB) {
 		t.Errorf("%v", err)
 	}
 	musttest.Do(t, changed(t, w, ann, "w", wrote("a", "d/b")))
-	musttest.Do(t, changed(t, w, ann, "w", &records.WorkspaceChange{Gone: []string{"a", "never"}, Written: wrote("c").Written}))
+	musttest.Do(t, changed(t, w, ann, "w", &records.WorkspaceChange{Removed: []string{"a", "never"}, Written: wrote("c").Written}))
 	s := musttest.Get(w.Get(t.Context(), ann, "w"))(t)
 	if got := namesOf(s); !slices.Equal(got, []string{"c", "d/b"}) || s.Revision != 2 || s.Size != int64(len("of cof d/b")) {
 		t.Errorf("%+v", s)
@@ -90,12 +90,12 @@ func workspacesKept(t *testing.T, db *store.DB) {
 	if err := f.Delete(t.Context(), bob, s.Files[0].ID); skill.CodeOf(err) != skill.Forbidden {
 		t.Errorf("a file of another caller was deleted: %v", err)
 	}
-	lost := &records.WorkspaceChange{Kept: []skill.WorkspaceFile{{Name: "lost", ID: strings.Repeat("0", 64)}}, Gone: []string{"c"}}
+	lost := &records.WorkspaceChange{Kept: []skill.WorkspaceFile{{Name: "lost", ID: strings.Repeat("0", 64)}}, Removed: []string{"c"}}
 	if err := changed(t, w, ann, "w", lost); skill.CodeOf(err) != skill.Conflict || !slices.Equal(namesOf(musttest.Get(w.Get(t.Context(), ann, "w"))(t)), []string{"c", "d/b"}) {
 		t.Errorf("a file that was deleted meanwhile: %v", err)
 	}
 	fork := musttest.Get(w.Fork(t.Context(), ann, "w", "x"))(t)
-	musttest.Do(t, changed(t, w, ann, "x", &records.WorkspaceChange{Gone: []string{"c"}}))
+	musttest.Do(t, changed(t, w, ann, "x", &records.WorkspaceChange{Removed: []string{"c"}}))
 	if fork.Revision != 1 || !slices.Equal(namesOf(fork), []string{"c", "d/b"}) || !slices.Equal(namesOf(musttest.Get(w.Get(t.Context(), ann, "w"))(t)), []string{"c", "d/b"}) {
 		t.Errorf("%+v", fork)
 	}
@@ -113,8 +113,7 @@ func workspacesKept(t *testing.T, db *store.DB) {
 	musttest.Do(t, f.Delete(t.Context(), ann, id))
 }
 
-// workspacesInTurn: of calls at once each finds what the one before it left, and one that may not wait longer
-// changes nothing.
+// workspacesInTurn: concurrent calls are serialized, and a call that waits too long gets CONFLICT.
 func workspacesInTurn(t *testing.T, db *store.DB) {
 	t.Helper()
 	f, _ := filesOn(t, db, nil)
@@ -158,7 +157,7 @@ func workspacesInTurn(t *testing.T, db *store.DB) {
 	leave()
 }
 
-// workspacesOfTwoHosts: what one host has changed meanwhile, the other one does not overwrite, and it finds it.
+// workspacesOfTwoHosts: of two hosts that change a workspace at once, the later one gets CONFLICT.
 func workspacesOfTwoHosts(t *testing.T, open func() *store.DB) {
 	t.Helper()
 	f1, _ := filesOn(t, open(), nil)
@@ -185,7 +184,7 @@ func workspacesOfTwoHosts(t *testing.T, open func() *store.DB) {
 	}
 }
 
-// workspacesBounded: a change that would go beyond a bound is refused as a whole.
+// workspacesBounded: a change beyond a limit is refused as a whole.
 func workspacesBounded(t *testing.T, db *store.DB) {
 	t.Helper()
 	f, _ := filesOn(t, db, nil)
@@ -219,7 +218,7 @@ func workspacesBounded(t *testing.T, db *store.DB) {
 	}
 }
 
-// workspacesExpire: one that is not used goes, and its files after it; use keeps both.
+// workspacesExpire: unused workspaces and their files expire; use extends both.
 func workspacesExpire(t *testing.T, db *store.DB) {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -73,7 +73,7 @@ type wireReply struct {
 	Stderr    int
 	Usage     skill.Usage
 	Files     []wireFile
-	Gone      []string
+	Removed   []string
 	Value     int // bytes, and one more; 0: it has none
 	Processes *skill.Processes
 	Differs   string
@@ -100,7 +100,7 @@ type wireFile struct {
 	Size int
 }
 
-// wireGiven is a skill.File; without a path its bytes are in the body.
+// wireGiven is a skill.File. Without a path, its content is in the body.
 type wireGiven struct {
 	Name string
 	Size int
@@ -183,7 +183,7 @@ func (w *wireCall) append(b []byte) []byte {
 	b = appendTexts(b, c.Grants.Env)
 	b = appendText(b, c.Grants.Packages)
 	b = appendBool(b, c.Script)
-	b = appendBool(appendBool(b, c.Code), c.Shared)
+	b = appendBool(appendBool(b, c.Code), c.ReportRemoved)
 	b = binary.AppendUvarint(b, uint64(len(w.Files)))
 	for _, f := range w.Files {
 		b = appendText(binary.AppendUvarint(appendText(b, f.Name), uint64(f.Size)), f.Path)
@@ -211,7 +211,7 @@ func (w *wireCall) read(head []byte) error {
 	c.Grants.Data, c.Grants.DataAt, c.Grants.Scratch = r.text(), r.text(), r.bool()
 	r.json(&c.Grants.HTTP)
 	c.Grants.Env, c.Grants.Packages = r.texts(), r.text()
-	c.Script, c.Code, c.Shared = r.bool(), r.bool(), r.bool()
+	c.Script, c.Code, c.ReportRemoved = r.bool(), r.bool(), r.bool()
 	for n := r.length(); n > 0 && !r.bad; n-- {
 		w.Files = append(w.Files, wireGiven{r.text(), r.length(), r.text()})
 	}
@@ -228,7 +228,7 @@ func (w *wireReply) append(b []byte) []byte {
 	}
 	b = binary.AppendVarint(b, w.Usage.Began)
 	b = binary.AppendVarint(b, int64(w.Usage.Took))
-	b = binary.AppendUvarint(appendTexts(appendFiles(b, w.Files), w.Gone), uint64(w.Value))
+	b = binary.AppendUvarint(appendTexts(appendFiles(b, w.Files), w.Removed), uint64(w.Value))
 	b = appendJSON(b, w.Processes, w.Processes != nil)
 	b = appendText(b, w.Differs)
 	b = appendBool(b, w.Recorded != nil)
@@ -254,7 +254,7 @@ func (w *wireReply) read(head []byte) error {
 	w.Usage = skill.Usage{Fuel: r.number(), MemoryPeak: r.number(), StartFuel: r.number()}
 	w.Usage.Began, w.Usage.Took = r.signed(), time.Duration(r.signed())
 	r.bad = r.bad || exit != uint64(w.ExitCode)
-	w.Files, w.Gone, w.Value = r.files(), r.texts(), r.length()
+	w.Files, w.Removed, w.Value = r.files(), r.texts(), r.length()
 	r.json(&w.Processes)
 	w.Differs = r.text()
 	if r.bool() {

@@ -136,7 +136,7 @@ func encodeReply(r *skill.Reply) (*wireReply, []byte) {
 		Code: r.Code, Message: r.Message, ExitCode: r.ExitCode, Usage: r.Usage,
 		Stdout: len(r.Stdout), Stderr: len(r.Stderr),
 	}
-	w.Differs, w.Processes, w.Gone = r.Differs, r.Processes, r.Gone
+	w.Differs, w.Processes, w.Removed = r.Differs, r.Processes, r.Removed
 	if len(r.Artifacts) == 0 && len(r.Stderr) == 0 && r.Value == nil && r.Recording == nil {
 		return w, r.Stdout
 	}
@@ -183,7 +183,7 @@ func scratchOf(call *skill.Call) uint64 {
 	return call.Limits.Scratch
 }
 
-// valueOf is how many bytes the value of a call can have.
+// valueOf returns the maximum size of the value of a call in bytes.
 func valueOf(call *skill.Call) uint64 {
 	if !call.Code {
 		return 0
@@ -275,12 +275,12 @@ func (w *wireReply) reply(f *frame, call *skill.Call) (reply *skill.Reply, refus
 		left -= uint64(file.Size)
 		r.Artifacts = append(r.Artifacts, skill.Artifact{Name: file.Name, Data: data, Size: int64(file.Size)})
 	}
-	for _, name := range w.Gone {
-		if !call.Shared || !slices.ContainsFunc(call.Files, func(f skill.File) bool { return f.Name == name }) {
-			return bad("a file that is gone and was never there")
+	for _, name := range w.Removed {
+		if !call.ReportRemoved || !slices.ContainsFunc(call.Files, func(f skill.File) bool { return f.Name == name }) {
+			return bad("a removed file that the call did not have")
 		}
 	}
-	r.Gone = w.Gone
+	r.Removed = w.Removed
 	if w.Value > 0 {
 		if r.Value = cut(w.Value-1, valueOf(call)); !call.Code || r.Value == nil {
 			return bad("a value that nobody asked for, or larger than the limit")

@@ -7,8 +7,7 @@ import (
 	"openskill/sdk/skill"
 )
 
-// TestCode: code that a call brings along has the value of its last expression, require, await at its top,
-// and its own files; one call sees nothing of another.
+// TestCode: code has the value of its last expression, require and top-level await.
 func TestCode(t *testing.T) {
 	needsNode(t)
 	do := running(t)

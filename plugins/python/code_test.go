@@ -20,8 +20,7 @@ func code(t testing.TB, text string, files ...skill.File) *skill.Call {
 	}
 }
 
-// TestCode: code that a call brings along prints, leaves files, and has the value of its last
-// expression; one call sees nothing of another.
+// TestCode: code prints, writes artifacts and has the value of its last expression.
 func TestCode(t *testing.T) {
 	cases := map[string]struct {
 		text           string
@@ -74,8 +73,7 @@ func TestCode(t *testing.T) {
 	})
 }
 
-// TestCodeHostile: files that cannot be put there refuse the call, and what a guest says is a
-// value is bounded.
+// TestCodeHostile: files that conflict refuse the call, and hostile values are limited.
 func TestCodeHostile(t *testing.T) {
 	runners(t, []string{"slim"}, func(t *testing.T, r *Runner) {
 		for _, name := range []string{"a/../../x", "main.py/x", strings.Repeat("d/", 200) + "x", ""} {

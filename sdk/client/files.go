@@ -8,7 +8,7 @@ import (
 	"openskill/sdk/skill"
 )
 
-// UploadFile uploads a file for calls, which name it by its ID in a [skill.FileRef]. name may be "".
+// UploadFile uploads a file. Calls refer to it by its ID in a [skill.FileRef]. name may be "".
 func (c *Client) UploadFile(ctx context.Context, name string, content []byte) (*skill.FileInfo, error) {
 	path := "/files"
 	if name != "" {
@@ -17,7 +17,7 @@ func (c *Client) UploadFile(ctx context.Context, name string, content []byte) (*
 	return get[skill.FileInfo](ctx, c, http.MethodPost, path, raw{"application/octet-stream", content})
 }
 
-// Artifact gives a file that an execution left, by its name in the result's Meta.
+// Artifact returns an artifact of an execution by its name in the result's Meta.
 func (c *Client) Artifact(ctx context.Context, executionID, name string) ([]byte, error) {
 	id, err := segment("execution id", executionID)
 	if err != nil {
@@ -35,21 +35,21 @@ func (c *Client) Artifact(ctx context.Context, executionID, name string) ([]byte
 type Code struct {
 	Language string          `json:"language"` // python, javascript, typescript or shell
 	Code     string          `json:"code"`
-	Files    []skill.FileRef `json:"files,omitempty"` // that its working folder begins with
-	// Workspace names a working folder that calls share; "": none. What the program leaves there is kept
-	// if it succeeds, or if Commit is "always".
+	Files    []skill.FileRef `json:"files,omitempty"` // initial files of the working folder
+	// Workspace is the id of a working folder that calls share; "": none. Changes are saved if the program
+	// succeeds, or if Commit is "always".
 	Workspace string           `json:"workspace,omitempty"`
 	Commit    string           `json:"commit,omitempty"`
 	Limits    skill.LimitsJSON `json:"limits,omitzero"` // can only lower what the host allows
 }
 
-// RunCode runs a program in a fresh sandbox, and gives what it printed, as Invoke does. It needs the scope
+// RunCode runs a program in a fresh sandbox and returns its result, as Invoke does. It requires the scope
 // skills:invoke:run_code.
 func (c *Client) RunCode(ctx context.Context, code Code) (*skill.Result, error) {
 	return c.result(ctx, "/code:run", code)
 }
 
-// Workspace gives a workspace of yours, with the ids of its files.
+// Workspace returns a workspace of the caller with the ids of its files.
 func (c *Client) Workspace(ctx context.Context, id string) (*skill.Workspace, error) {
 	id, err := segment("workspace", id)
 	if err != nil {

@@ -26,7 +26,7 @@ func (c *Client) Invoke(ctx context.Context, id skill.ID, input any) (*skill.Res
 // CallOptions are what a call may say beside its input; the zero value says nothing.
 type CallOptions struct {
 	Version string           // of the skill; "": the one that is enabled
-	Files   []skill.FileRef  // that its working folder begins with
+	Files   []skill.FileRef  // initial files of the working folder
 	Limits  skill.LimitsJSON // can only lower what the skill and the host allow; 0: no opinion
 }
 

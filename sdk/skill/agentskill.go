@@ -50,15 +50,15 @@ func ValidAgentSkillName(s string) bool { return len(s) <= 64 && agentNamePatter
 // ScriptRequest is one run of a script of an Agent Skill, as an edge hands it to the
 // door.
 type ScriptRequest struct {
-	Skill   string   // the skill's name
-	Script  string   // its path in the folder; a leading "scripts/" may be left out
-	Args    []string // of the command line, without the script's own name
-	Stdin   []byte   // standard input as it is
-	Files   []FileRef
-	Work    WorkspaceRef // zero: none
-	TraceID TraceID      // valid, as in a Request
-	Limits  Limits       // may only lower what the host says; zero: no opinion
-	Turn    Turn         // of the agent that asks; zero: none does
+	Skill     string   // the skill's name
+	Script    string   // its path in the folder; a leading "scripts/" may be left out
+	Args      []string // of the command line, without the script's own name
+	Stdin     []byte   // standard input as it is
+	Files     []FileRef
+	Workspace WorkspaceRef // zero: none
+	TraceID   TraceID      // valid, as in a Request
+	Limits    Limits       // may only lower what the host says; zero: no opinion
+	Turn      Turn         // of the agent that asks; zero: none does
 }
 
 // OutputFields is what a script printed as fields of JSON: "output" is the text; where the

@@ -10,15 +10,15 @@ import (
 // Request is one call as an edge (HTTP, MCP, command line) hands it to the door.
 // An edge copies what it takes from a pooled buffer before it fills a Request.
 type Request struct {
-	SkillID ID
-	Version string          // "" for the enabled one
-	Input   json.RawMessage // the value of "input"; the dispatcher checks it
-	Value   map[string]any  // Input as internal/strictjson decodes it; nil: the dispatcher does
-	TraceID TraceID         // valid; the edge has made one up where the caller gave none
-	Files   []FileRef       // that its working folder begins with
-	Work    WorkspaceRef    // whose files it begins with, too; zero: none
-	Limits  Limits          // may only lower what manifest and host say; zero: no opinion
-	Turn    Turn            // of the agent that asks; zero: none does
+	SkillID   ID
+	Version   string          // "" for the enabled one
+	Input     json.RawMessage // the value of "input"; the dispatcher checks it
+	Value     map[string]any  // Input as internal/strictjson decodes it; nil: the dispatcher does
+	TraceID   TraceID         // valid; the edge has made one up where the caller gave none
+	Files     []FileRef       // initial files of the working folder
+	Workspace WorkspaceRef    // zero: none
+	Limits    Limits          // may only lower what manifest and host say; zero: no opinion
+	Turn      Turn            // of the agent that asks; zero: none does
 }
 
 // Turn is where in an agent's session a call was asked for.
@@ -53,13 +53,13 @@ type Call struct {
 	// write there, Args are its arguments, Stdin comes as it is, and it may print what it
 	// likes. What it has written are its Artifacts, named by their paths.
 	Script bool
-	// Code says that the entry is one of the Files, which the caller wrote, and no file of the
-	// skill. It is a Script, and the value of its last expression is the Reply's.
+	// Code says that the entry is one of Files, written by the caller, instead of a file of the skill. Script
+	// is true, and the value of the last expression becomes Reply.Value.
 	Code bool
-	// Files are put into the working folder of a Script before it runs.
+	// Files are put into the working folder before the guest runs.
 	Files []File
-	// Shared says that the working folder goes on: the Reply tells which Files are gone.
-	Shared bool
+	// ReportRemoved asks for Reply.Removed.
+	ReportRemoved bool
 	// Record is how many bytes the draws of a Recording may have; 0: none is made.
 	Record uint64
 	// Replay are the draws of a Recording, which the run gets in the place of clocks,
@@ -67,11 +67,11 @@ type Call struct {
 	Replay []byte
 }
 
-// File is one that a call brings along.
+// File is a file of a call with its content.
 type File struct {
 	Name string // a path in the working folder, slash-separated
 	Data []byte
-	Path string // absolute, of a file on the host with the content; "": Data is
+	Path string // absolute path of the content on the host; "": use Data
 }
 
 // Reply is what a run left behind. Exactly one of these holds: Code is "" and
@@ -90,10 +90,11 @@ type Reply struct {
 	// Artifacts are the files that the guest left in the top folder of /work,
 	// in order of name; nil unless scratch was granted.
 	Artifacts []Artifact
-	// Gone are those of Call.Files that are no longer there, by name; nil unless Call.Shared.
-	Gone []string
-	// Value is what the guest says is the value of the last expression of a Code, at most
-	// Limits.Output; nil: it has none. It may be no JSON.
+	// Removed are the names of Call.Files that the guest removed, renamed or replaced by something other than a
+	// file; nil unless Call.ReportRemoved.
+	Removed []string
+	// Value describes the value of the last expression of a Code call, as the guest wrote it: at most
+	// Limits.Output bytes, not checked; nil: no value.
 	Value []byte
 	// Processes are those that the run started; nil: none.
 	Processes *Processes
@@ -194,8 +195,8 @@ func Failure(id ID, trace TraceID, meta Meta, err error) *Result {
 	return &Result{SkillID: id, TraceID: trace, Error: re, Meta: meta}
 }
 
-// FileRef is a file of a call as its caller names it. Of its sources one is there: Text or Base64, the ID
-// of a file that was uploaded, or an Artifact of an earlier execution.
+// FileRef is a file of a request. It has exactly one source: Text, Base64, the ID of an uploaded file, or an Artifact
+// of an earlier execution.
 type FileRef struct {
 	Name        string  `json:"name"` // a path in the working folder, slash-separated
 	Text        *string `json:"text,omitempty"`
@@ -205,41 +206,42 @@ type FileRef struct {
 	Artifact    string  `json:"artifact,omitempty"`
 }
 
-// FileInfo is what is known of a file that was uploaded.
+// FileInfo is the metadata of an uploaded file.
 type FileInfo struct {
-	ID        string    `json:"id"`   // its SHA-256, 64 hex digits
-	Name      string    `json:"name"` // as it was uploaded; "": it had none
+	ID        string    `json:"id"`   // SHA-256, 64 hex digits
+	Name      string    `json:"name"` // as uploaded; may be ""
 	Size      int64     `json:"size"` // bytes
 	CreatedAt time.Time `json:"created_at"`
-	ExpiresAt time.Time `json:"expires_at"` // later, when it is used
+	ExpiresAt time.Time `json:"expires_at"` // use extends it
 }
 
-// WorkspaceRef names a working folder that calls of a principal share, one after the other.
+// WorkspaceRef is the workspace of a request.
 type WorkspaceRef struct {
 	ID string // [ValidWorkspace]; "": none
-	// Always has what the call leaves kept also where it fails.
+	// Always saves the changes of failed calls, too.
 	Always bool
 }
 
 var workspacePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
-// ValidWorkspace reports whether a workspace can have this id: 1 to 64 of letters, digits, _ and -.
+// ValidWorkspace reports whether id is a valid workspace id: 1 to 64 of a-z, A-Z, 0-9, _ and -, beginning with a
+// letter or digit.
 func ValidWorkspace(id string) bool { return workspacePattern.MatchString(id) }
 
 // WorkspaceFile is a file of a workspace.
 type WorkspaceFile struct {
 	Name string `json:"name"`
-	ID   string `json:"id"` // of the content, as that of a [FileInfo]
+	ID   string `json:"id"` // as in [FileInfo]
 	Size int64  `json:"size"`
 }
 
-// Workspace is a working folder between two calls.
+// Workspace is a working folder that calls of a principal share.
 type Workspace struct {
 	ID        string          `json:"id"`
-	Files     []WorkspaceFile `json:"files"` // in order of name, never nil
-	Size      int64           `json:"size"`  // bytes of all of them
+	Files     []WorkspaceFile `json:"files"` // by name, never nil
+	Size      int64           `json:"size"`  // bytes of all files
 	Revision  int64           `json:"revision"`
 	CreatedAt time.Time       `json:"created_at"`
 	UpdatedAt time.Time       `json:"updated_at"`
-	ExpiresAt time.Time       `json:"expires_at"` // later, when it is used
+	ExpiresAt time.Time       `json:"expires_at"` // use extends it
 }

@@ -45,7 +45,7 @@ func Scopes() []string {
 	return []string{ScopeRead, ScopeInvoke, ScopeUpload, ScopeAdmin, ScopeAgent, ScopeExecutions, ScopeAllExecutions, ScopeMetrics, ScopeHost}
 }
 
-// RunCode is the skill that runs the code of its callers.
+// RunCode is the skill that runs code of its caller.
 const RunCode = "run_code"
 
 // ValidScope reports whether s is one of [Scopes], or allows calls of one skill.
@@ -62,8 +62,8 @@ func (p Principal) May(scope string) bool {
 	return p.ID != "" && slices.Contains(p.Scopes, scope)
 }
 
-// MayInvoke reports whether p may call the skill. To call any skill is not yet to run any code:
-// that is for who runs the host, and for those whom a scope of its own allows it.
+// MayInvoke reports whether p may call the skill. The scope skills:invoke does not include [RunCode]: it requires
+// skills:invoke:run_code, or admin in addition.
 func (p Principal) MayInvoke(id ID) bool {
 	return p.May(ScopeInvoke+":"+string(id)) || p.May(ScopeInvoke) && (id != RunCode || p.May(ScopeHost))
 }

@@ -43,7 +43,7 @@ type Spec struct {
 	Trust    Trust
 	Requires []string // packages that the manifest names, which choose the runtime
 	Script   bool     // as in [Call]
-	Code     []byte   // that is run, where the Entry is none of the Folder's files; nil: it is
+	Code     []byte   // content of the Entry of a Code call; nil: the Entry is a file of Folder
 	// Module is the digest of the entry's file, where whoever asks has verified it, as that of an
 	// upload is; "": Prepare reads the file.
 	Module string
@@ -106,7 +106,7 @@ func (c *Call) Spec() *Spec {
 	}
 }
 
-// code is the file that is run of a call that brings it along.
+// code returns the content of the entry of a Code call, else nil.
 func (c *Call) code() []byte {
 	if i := slices.IndexFunc(c.Files, func(f File) bool { return f.Name == c.Entry }); c.Code && i >= 0 {
 		return c.Files[i].Data

@@ -366,14 +366,14 @@ export type CodeRequest = {
   /** The whole program. It runs as `main.py`, `main.js`, `main.ts` or `main.sh` in its working folder. */
   code: string;
   commit?: Commit;
-  /** Files that the code finds in its working folder. */
+  /** Initial files of the working folder. */
   files?: FileRef[];
   language: "python" | "javascript" | "typescript" | "shell";
   limits?: RequestLimits;
   workspace?: WorkspaceId;
 };
 
-/** Whether the workspace keeps what the call left also where the call fails. */
+/** When to save the changes of the call to the workspace. */
 export type Commit = "success" | "always";
 
 export type Conversation = {
@@ -570,14 +570,14 @@ export type ExecutionList = {
 
 export type ExecutionStatus = "running" | "success" | "failed" | "terminated" | "timeout";
 
-/** A file that was uploaded. */
+/** An uploaded file. */
 export type FileInfo = {
   created_at: string;
-  /** Later, when it is used. */
+  /** Use extends it. */
   expires_at: string;
   /** Its SHA-256. */
   id: string;
-  /** As it was uploaded; empty: it had none. */
+  /** As uploaded; may be empty. */
   name: string;
   /** Bytes. */
   size: number;
@@ -590,8 +590,8 @@ export type FileList = {
 };
 
 /**
- * A file for the working folder, with one source of its content: `text`, `base64`, the `id` of a
- * file that was uploaded, or an `artifact` of an earlier execution.
+ * A file for the working folder with exactly one source: `text`, `base64`, the `id` of an uploaded
+ * file, or an `artifact` of an earlier execution.
  */
 export type FileRef = {
   artifact?: string;
@@ -613,10 +613,7 @@ export type Health = {
 
 export type InvokeRequest = {
   commit?: Commit;
-  /**
-   * Files that the skill finds in its working folder, which it must have asked for
-   * (`permissions.scratch`).
-   */
+  /** Initial files of the working folder. The skill must have `permissions.scratch`. */
   files?: FileRef[];
   /** Input as the skill's input_schema says. */
   input: Record<string, unknown>;
@@ -824,7 +821,7 @@ export type ScriptRunRequest = {
   /** The command line: a list of strings and numbers, or an object whose keys become options. */
   args?: unknown[] | Record<string, unknown> | null;
   commit?: Commit;
-  /** Files that the script finds in its working folder, instead of the skill's own of these names. */
+  /** Files for the working folder. They replace files of the skill with the same name. */
   files?: FileRef[];
   /** The text on standard input. */
   input?: string;
@@ -996,20 +993,20 @@ export type VersionState = {
   version: string;
 };
 
-/** A workspace between two calls. */
+/** A working folder that calls share. */
 export type Workspace = {
   created_at: string;
-  /** Later, when it is used. */
+  /** Use extends it. */
   expires_at: string;
   files: {
-    /** Its SHA-256, as of a file that was uploaded. */
+    /** Its SHA-256, as in `/files/{id}`. */
     id: string;
     name: string;
     /** Bytes. */
     size: number;
   }[];
   id: WorkspaceId;
-  /** How many times it was changed. */
+  /** Number of changes. */
   revision: number;
   /** Bytes of all files. */
   size: number;
@@ -1017,10 +1014,9 @@ export type Workspace = {
 };
 
 /**
- * Name of a working folder that your calls share. What a call leaves there, the next one finds, on
- * every host of the same database; the first call makes it. One call at a time has it, and others
- * wait as long as they may run. At most 1,000 files and 256 MiB; it expires some time after its last
- * use.
+ * Id of a working folder that your calls share, on all hosts of the same database. The first call
+ * creates it. One call at a time uses it; others wait for at most their time limit. Maximum 1,000
+ * files and 256 MiB. It expires some time after its last use.
  */
 export type WorkspaceId = string;
 
@@ -2056,7 +2052,7 @@ export interface paths {
     };
   };
   "/files": {
-    /** List the files that you uploaded, the newest first. (listFiles) */
+    /** List your uploaded files, newest first. (listFiles) */
     GET: {
       query?: {
         /** Maximum number of entries. */
@@ -2120,7 +2116,7 @@ export interface paths {
     };
   };
   "/files/{id}": {
-    /** Get what is known of a file. (getFile) */
+    /** Get the metadata of a file. (getFile) */
     GET: {
       path: {
         /** The id of the file, its SHA-256. */
@@ -2992,7 +2988,7 @@ export interface paths {
     };
   };
   "/workspaces": {
-    /** List your workspaces, in the order of their ids. (listWorkspaces) */
+    /** List your workspaces by id. (listWorkspaces) */
     GET: {
       query?: {
         /** Maximum number of entries. */
@@ -3087,7 +3083,7 @@ export interface paths {
     };
   };
   "/workspaces/{id}:fork": {
-    /** Make a workspace that begins as this one. (forkWorkspace) */
+    /** Copy a workspace to a new id. (forkWorkspace) */
     POST: {
       path: {
         /** The id of the workspace. */

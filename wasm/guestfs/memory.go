@@ -147,7 +147,7 @@ type FileInfo struct {
 	Size int64 // bytes
 }
 
-// Files lists the regular files of the top folder, by name, but those that were only given.
+// Files lists the regular files of the top folder, by name, without unchanged ones of [Memory.Give].
 func (m *Memory) Files() []FileInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()

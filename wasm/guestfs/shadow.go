@@ -36,8 +36,8 @@ func (m *Memory) Shadow(dir string, from FS, most int) error {
 	return nil
 }
 
-// Give puts a file there whose content is a file of another file system, as Shadow does with
-// many. Directories on the way are made, and what file had the name is replaced.
+// Give creates a file whose content is a file of another file system, which is read when the guest reads it. It
+// creates missing parent directories and replaces an existing file.
 func (m *Memory) Give(name string, from FS, file string) error {
 	st, errno := from.Stat(file, true)
 	switch {

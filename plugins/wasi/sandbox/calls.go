@@ -39,7 +39,7 @@ type CallsOf struct {
 	Programs *Programs
 	Kind     skill.Kind
 	Names    []string
-	ForCode  []string // more names, that the code of callers alone can start
+	ForCode  []string // more names, only for Code calls
 	Command  Command
 	Plan     Planner // of the runtime alone, for Programs
 }

@@ -128,7 +128,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	var made struct {
 		artifacts []skill.Artifact
 		value     []byte
-		gone      []string
+		removed   []string
 		saw       *skill.Recording // nil: nobody has watched
 	}
 	run := wasm.Call{
@@ -144,7 +144,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 			} else {
 				made.artifacts = artifactsOf(f.Scratch)
 			}
-			made.gone = removed(f.Scratch, call)
+			made.removed = removedFiles(f.Scratch, call)
 			if v := viewOf(f); v != nil && v.watched != nil { // now: the instance serves another call soon
 				made.saw = v.watched.take()
 			}
@@ -170,7 +170,7 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	if start.Plugin {
 		plugged(r, call, out, printed.Bytes())
 	}
-	r.Artifacts, r.Value, r.Gone = made.artifacts, made.value, made.gone
+	r.Artifacts, r.Value, r.Removed = made.artifacts, made.value, made.removed
 	if uint64(len(r.Value)) > l.Output {
 		r.Value = nil
 		if r.Code == "" {

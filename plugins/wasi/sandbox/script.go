@@ -53,8 +53,8 @@ func (v *View) workplace(scratch guestfs.Limits) error {
 	return nil
 }
 
-// bring gives what puts the files of a call where its guest works: the working folder of a
-// script, or /work. The folders of the host that have them are open until they are released.
+// bring returns begin, which puts the files of a call into the working folder: that of a script, or /work. It opens
+// the host folders of the files; the caller must call release.
 func (f *Folders) bring(call *skill.Call) (begin func(wasm.Files) error, release func(), err error) {
 	var open []*Folder
 	release = func() {
@@ -100,9 +100,10 @@ func (f *Folders) bring(call *skill.Call) (begin func(wasm.Files) error, release
 	}, release, nil
 }
 
-// removed are the files of a call that its guest has removed, renamed or put something else in the place of.
-func removed(m *guestfs.Memory, call *skill.Call) (names []string) {
-	if !call.Shared || m == nil {
+// removedFiles returns the names of call.Files that the guest removed, renamed or replaced by something other than a
+// file.
+func removedFiles(m *guestfs.Memory, call *skill.Call) (names []string) {
+	if !call.ReportRemoved || m == nil {
 		return nil
 	}
 	folder := ""
@@ -120,14 +121,14 @@ func removed(m *guestfs.Memory, call *skill.Call) (names []string) {
 func notBrought(file *skill.File, err error) error {
 	return &skill.Error{
 		Op: "sandbox.bring", Code: skill.InvalidArgument, Subject: "files", Err: err,
-		Message: "cannot put the file " + skill.CleanText(file.Name, 80) + " into the working folder: the skill has none, another file or folder is in its way, or there are too many",
+		Message: "cannot put the file " + skill.CleanText(file.Name, 80) + " into the working folder: a file or folder with this name exists, the folder is full, or the skill has none",
 	}
 }
 
-// valueFile is where code leaves the value of its last expression.
+// valueFile is the file to which code writes the value of its last expression.
 const valueFile = temp + "/.value"
 
-// valueOf is the value of a call's code; nil: it has none.
+// valueOf returns the value of the code of a call, or nil.
 func valueOf(m *guestfs.Memory, call *skill.Call) []byte {
 	if !call.Code {
 		return nil
@@ -139,8 +140,8 @@ func valueOf(m *guestfs.Memory, call *skill.Call) []byte {
 	return value
 }
 
-// EntryOf looks at the file that a call begins with, as [Folder.Entry] does, unless the call
-// brings it along.
+// EntryOf returns the stamp of the entry of a call, as [Folder.Entry] does. The entry of a Code call is not in the
+// folder, and has none.
 func EntryOf(call *skill.Call, folder *Folder, hint string) (Stamp, error) {
 	if call.Code {
 		return Stamp{}, nil

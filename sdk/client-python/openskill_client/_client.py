@@ -203,25 +203,25 @@ class Client:
     def run_code(self, language: str, code: str, *, files: Optional[Sequence[FileRef]] = None, workspace: Optional[str] = None,
                  commit: Optional[str] = None, limits: Optional[Limits] = None) -> Result:
         """Runs a program in a fresh sandbox: python, javascript, typescript or shell. It needs the
-        scope skills:invoke:run_code. What it leaves in a workspace, later calls with the same name
-        find; commit "always" keeps it also where the program fails."""
+        scope skills:invoke:run_code. Calls with the same workspace share a working folder; commit
+        "always" saves the changes of failed programs, too."""
         given = {"language": language, "code": code, "files": files, "workspace": workspace, "commit": commit, "limits": limits}
         return _result(self._object("POST", "/code:run", {k: v for k, v in given.items() if v is not None}))
 
     def upload_file(self, source: _pack.Source, name: str = "") -> FileInfo:
-        """Uploads a file for calls, by its path or its bytes; they name it by its id."""
+        """Uploads a file, by its path or its bytes. Calls refer to it by its id."""
         if not name and not isinstance(source, bytes):
             name = os.path.basename(os.fspath(source))
         path = "/files" + ("?name=" + quote(name, safe="") if name else "")
         return cast(FileInfo, self._object("POST", path, (_pack.read(source), "application/octet-stream")))
 
     def artifact(self, execution_id: str, name: str) -> bytes:
-        """A file that an execution left, by its name in the result's meta."""
+        """Returns an artifact of an execution by its name in the result's meta."""
         path = f"/executions/{segment('execution id', execution_id)}/artifacts/{quote(name, safe='')}"
         return self._http.content(path, self._headers())
 
     def workspace(self, workspace_id: str) -> Workspace:
-        """A workspace of yours, with the ids of its files."""
+        """Returns a workspace of the caller with the ids of its files."""
         return cast(Workspace, self._object("GET", f"/workspaces/{segment('workspace', workspace_id)}"))
 
     # Uploads
