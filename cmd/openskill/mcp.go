@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"openskill/host/agent/tools"
 	"openskill/host/app"
 	"openskill/host/mcp"
 	"openskill/sdk/skill"
@@ -21,15 +22,21 @@ func (a *cli) mcpCommand() *cobra.Command {
 clients start it themselves. Logs go to standard error. The exit code is 0 when the
 input ends and every request is answered, and on SIGTERM, which cancels running
 requests. openskill serve offers the same over HTTP under /mcp.`,
-		Example: `  openskill mcp --skills ./skills --data ./data`,
-		Args:    takes(0, 0),
+		Example: `  openskill mcp --skills ./skills --data ./data
+  openskill mcp --tools code`,
+		Args: takes(0, 0),
 	}
 	flags := bindSettings(cmd, "skills", "agent-skills", "script-approval", "cli-dir", "data", "state", "python", "debug")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serveMCP(cmd.Context(), flags) }
+	given := cmd.Flags().String("tools", string(tools.FormAll), "tools of the client: all (every skill), code (search_skills and run_code), or both")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serveMCP(cmd.Context(), flags, *given) }
 	return cmd
 }
 
-func (a *cli) serveMCP(ctx context.Context, flags *settingsFlags) error {
+func (a *cli) serveMCP(ctx context.Context, flags *settingsFlags, given string) error {
+	form, err := tools.ParseForm(given, tools.FormAll)
+	if err != nil {
+		return usage("--tools must be all, code or both")
+	}
 	s, err := a.load(flags)
 	if err != nil {
 		return err
@@ -42,7 +49,7 @@ func (a *cli) serveMCP(ctx context.Context, flags *settingsFlags) error {
 	defer h.Close() // everything is answered; the process ends
 	a.skipped(h)
 	m, err := mcp.New(mcp.Options{ // each call has its own context
-		Door: h, Catalogue: h.Catalogue(), AgentSkills: h.AgentSkills(), Artifact: h.Artifact, Approvals: h.Approvals(),
+		Door: h, Catalogue: h.Catalogue(), AgentSkills: h.AgentSkills(), Search: h.Search, Tools: form, Artifact: h.Artifact, Approvals: h.Approvals(),
 		Logger: log, Version: app.Version, BodyLimit: s.MaxBody(),
 	})
 	if err != nil {

@@ -36,7 +36,7 @@ type Options struct {
 	Models *llm.Models
 	// Tools gives what a caller's model may call; see [tools.Toolbox.For]. Its error is a
 	// *skill.Error, AGENT_SKILL_NOT_FOUND where only names something else.
-	Tools    func(ctx context.Context, p skill.Principal, only []skill.ID) (tools.Set, error)
+	Tools    func(ctx context.Context, p skill.Principal, only []skill.ID, form tools.Form) (tools.Set, error)
 	Store    conversations.Store
 	Sessions conversations.Sessions
 	// Approvals is asked where a call waits for an approval; nil: nobody decides in a

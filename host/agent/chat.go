@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"openskill/host/agent/llm"
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 
@@ -24,6 +25,7 @@ type ChatRequest struct {
 	Conversation string // ""; a new one
 	Provider     string // "": the host's choice
 	Model        string
+	Tools        tools.Form // "": as many skills as a model can have; see [tools.Toolbox.For]
 	// The limits may only lower what the host allows; 0: no opinion.
 	MaxIterations int
 	MaxToolCalls  int

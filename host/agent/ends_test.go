@@ -320,7 +320,7 @@ func TestPanics(t *testing.T) {
 			b.box.tools["bad"] = func(context.Context, tools.Call) *tools.Outcome { return nil }
 		}, told: true},
 		{name: "the tools", set: func(_ *bench, o *Options) {
-			o.Tools = func(context.Context, skill.Principal, []skill.ID) (tools.Set, error) { panic("ouch") }
+			o.Tools = func(context.Context, skill.Principal, []skill.ID, tools.Form) (tools.Set, error) { panic("ouch") }
 		}},
 		{name: "who listens", hear: func(e Event) {
 			if e.Kind == EventToolGo {

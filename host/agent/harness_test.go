@@ -154,7 +154,7 @@ func goesWrong(c tools.Call, code skill.Code, message string) *tools.Outcome {
 	}
 }
 
-func (b *box) For(_ context.Context, p skill.Principal, _ []skill.ID) (tools.Set, error) {
+func (b *box) For(_ context.Context, p skill.Principal, _ []skill.ID, _ tools.Form) (tools.Set, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.who = append(b.who, p)

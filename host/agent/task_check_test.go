@@ -160,7 +160,7 @@ func TestWhoMay(t *testing.T) {
 func TestToolsAreTheCallers(t *testing.T) {
 	var who skill.Principal
 	var chosen []skill.ID
-	h := newHouse(t, settings{model: always(finish, 1), options: options{Tools: func(_ context.Context, p skill.Principal, only []skill.ID) (tools.Set, error) {
+	h := newHouse(t, settings{model: always(finish, 1), options: options{Tools: func(_ context.Context, p skill.Principal, only []skill.ID, _ tools.Form) (tools.Set, error) {
 		who, chosen = p, only
 		return one{}, nil
 	}}})

@@ -150,7 +150,7 @@ func TestDocuments(t *testing.T) {
 }
 
 // bare gives a model one tool, and next to nothing to read.
-func bare(context.Context, skill.Principal, []skill.ID) (tools.Set, error) {
+func bare(context.Context, skill.Principal, []skill.ID, tools.Form) (tools.Set, error) {
 	return one{}, nil
 }
 

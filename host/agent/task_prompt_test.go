@@ -38,7 +38,7 @@ func TestPrompt(t *testing.T) {
 
 // Instructions of Agent Skills are in it, and that there is nothing to call.
 func TestPromptWithout(t *testing.T) {
-	h := newHouse(t, settings{model: says(callEcho, finish), options: options{Tools: func(context.Context, skill.Principal, []skill.ID) (tools.Set, error) {
+	h := newHouse(t, settings{model: says(callEcho, finish), options: options{Tools: func(context.Context, skill.Principal, []skill.ID, tools.Form) (tools.Set, error) {
 		return nothing{}, nil
 	}}})
 	out := h.do(t, agent.Task{})
@@ -167,7 +167,7 @@ func BenchmarkRound(b *testing.B) {
 			list[0].Name = "echo"
 			h := newHouse(b, settings{count: c.count, model: func(context.Context, int, *llm.Request) (*llm.Reply, error) {
 				return &llm.Reply{Text: callEcho, Usage: llm.Usage{Prompt: 1}}, nil
-			}, options: options{MaxIterations: rounds, MaxTokens: 1 << 30, Tools: func(context.Context, skill.Principal, []skill.ID) (tools.Set, error) {
+			}, options: options{MaxIterations: rounds, MaxTokens: 1 << 30, Tools: func(context.Context, skill.Principal, []skill.ID, tools.Form) (tools.Set, error) {
 				return many{list: list}, nil
 			}}})
 			for range b.N {
@@ -200,7 +200,7 @@ func TestShortSchemas(t *testing.T) {
 		`"how":{"anyOf":[{"type":"array","items":{"enum":["a",1]}},{"$ref":"#/$defs/x"},true]},` +
 		`"many":{"type":"object","additionalProperties":{"type":"number","minimum":1,"maximum":5}}},"$defs":{"x":{"const":7}}}` + "\n"
 	for tokens, want := range map[int]string{8192: short, 100_000: "what is said"} {
-		h := newHouse(t, settings{model: says(finish), options: options{MaxTokens: tokens, Tools: func(context.Context, skill.Principal, []skill.ID) (tools.Set, error) {
+		h := newHouse(t, settings{model: says(finish), options: options{MaxTokens: tokens, Tools: func(context.Context, skill.Principal, []skill.ID, tools.Form) (tools.Set, error) {
 			list := make([]skill.Tool, 12)
 			for i := range list {
 				list[i] = tool
@@ -215,7 +215,7 @@ func TestShortSchemas(t *testing.T) {
 	}
 	for _, broken := range []string{``, `[]`, `{"type": `, `"x"`, strings.Repeat(`{"items":`, 1000)} { // says nothing, and breaks nothing
 		tool.InputSchema = json.RawMessage(broken)
-		h := newHouse(t, settings{model: says(finish), options: options{MaxTokens: 1000, MinTokens: 100, Tools: func(context.Context, skill.Principal, []skill.ID) (tools.Set, error) {
+		h := newHouse(t, settings{model: says(finish), options: options{MaxTokens: 1000, MinTokens: 100, Tools: func(context.Context, skill.Principal, []skill.ID, tools.Form) (tools.Set, error) {
 			return many{list: []skill.Tool{tool}}, nil
 		}}})
 		h.do(t, agent.Task{})

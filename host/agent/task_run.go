@@ -107,7 +107,7 @@ func (r *taskRun) begin(ctx context.Context) error {
 		CreatedAt: begun, EndsBy: begun.Add(r.budget.time + time.Minute),
 	}
 	err := r.guard(ctx, func() (err error) {
-		if r.tools, err = r.o.Tools(ctx, r.p, r.task.only()); err != nil {
+		if r.tools, err = r.o.Tools(ctx, r.p, r.task.only(), ""); err != nil {
 			return err
 		}
 		r.prompt = newTaskPrompt(r)

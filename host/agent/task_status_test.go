@@ -106,7 +106,7 @@ func TestPanic(t *testing.T) {
 		t.Errorf("the log: %s", log)
 	}
 
-	h = newHouse(t, settings{model: says(), options: options{Tools: func(context.Context, skill.Principal, []skill.ID) (tools.Set, error) { panic("a secret") }}})
+	h = newHouse(t, settings{model: says(), options: options{Tools: func(context.Context, skill.Principal, []skill.ID, tools.Form) (tools.Set, error) { panic("a secret") }}})
 	if _, err := h.Execute(t.Context(), caller, agent.Task{Text: "x"}); code(err) != skill.AgentLoopError || strings.Contains(skill.Failure("", "", skill.Meta{}, err).Error.Message, "secret") {
 		t.Error(err)
 	}
@@ -154,7 +154,7 @@ func TestCancelled(t *testing.T) {
 	t.Run("before it begins", func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		leave()
-		h := newHouse(t, settings{model: says(), options: options{Tools: func(ctx context.Context, _ skill.Principal, _ []skill.ID) (tools.Set, error) {
+		h := newHouse(t, settings{model: says(), options: options{Tools: func(ctx context.Context, _ skill.Principal, _ []skill.ID, _ tools.Form) (tools.Set, error) {
 			return nil, ctx.Err()
 		}}})
 		if _, err := h.Execute(ctx, caller, agent.Task{Text: "x"}); code(err) != skill.Cancelled {

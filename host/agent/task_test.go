@@ -119,7 +119,7 @@ type settings struct {
 
 // options are those of the agent that differ from the usual ones.
 type options struct {
-	Tools                                                        func(ctx context.Context, p skill.Principal, only []skill.ID) (tools.Set, error)
+	Tools                                                        func(ctx context.Context, p skill.Principal, only []skill.ID, form tools.Form) (tools.Set, error)
 	Sessions                                                     conversations.Sessions
 	MaxIterations, MaxTokens, MinTokens, ReplyTokens, Concurrent int
 	Cost                                                         llm.Money
@@ -157,7 +157,7 @@ func newHouse(t testing.TB, s settings) *house {
 		},
 	}
 	if o.Tools == nil {
-		o.Tools = func(_ context.Context, _ skill.Principal, only []skill.ID) (tools.Set, error) {
+		o.Tools = func(_ context.Context, _ skill.Principal, only []skill.ID, _ tools.Form) (tools.Set, error) {
 			b := box{list: catalogue(), call: call, made: &h.made, mu: &h.mu}
 			for _, id := range only {
 				if !slices.ContainsFunc(b.list, func(t skill.Tool) bool { return t.Name == string(id) }) {

@@ -29,6 +29,7 @@ const maxMessage = 32 << 10
 type turn struct {
 	driver
 	hear func(Event)
+	form tools.Form
 
 	retries  int           // answers in a row with calls that are wrong, after the first
 	callTime time.Duration // of each call; 0: as the skill and the host have it
@@ -180,7 +181,7 @@ func (a *Agent) serve(ctx context.Context, p skill.Principal, r *ChatRequest, he
 	}
 	defer leave()
 	t := &turn{
-		driver: driver{Agent: a, p: p, trace: r.Trace, kind: "conversation", session: id, model: model}, hear: hear,
+		driver: driver{Agent: a, p: p, trace: r.Trace, kind: "conversation", session: id, model: model}, hear: hear, form: r.Tools,
 		conv:    &conversations.Conversation{ID: id, Owner: ownerOf(p)},
 		retries: retries, callTime: time.Duration(r.TimeoutMS) * time.Millisecond,
 	}
@@ -217,7 +218,7 @@ func (t *turn) open(ctx context.Context, isNew bool) error {
 		t.conv = conv
 	}
 	t.first, t.tokens = t.conv.Iterations, t.conv.Tokens
-	set, err := t.o.Tools(ctx, t.p, nil)
+	set, err := t.o.Tools(ctx, t.p, nil, t.form)
 	if err != nil {
 		return t.endOr(ctx, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/agent"
+	"openskill/host/agent/tools"
 	"openskill/host/identity"
 	"openskill/sdk/skill"
 )
@@ -80,6 +81,13 @@ func turnMembers(r *agent.ChatRequest, stream *bool) []member {
 	return []member{
 		{"provider", text(&r.Provider, maxProvider)},
 		{"model", text(&r.Model, maxModel)},
+		{"tools", func(field string, value []byte) (err error) {
+			name := ""
+			if err = text(&name, 16)(field, value); err == nil {
+				r.Tools, err = tools.ParseForm(name, "")
+			}
+			return err
+		}},
 		{"max_iterations", count(&r.MaxIterations)},
 		{"max_tool_calls", count(&r.MaxToolCalls)},
 		{"max_tokens", count(&r.MaxTokens)},

@@ -263,7 +263,7 @@ func start(t testing.TB, change func(*api.Options)) *server {
 	s := &server{Door: apitest.NewDoor(), served: make(chan error, 1)}
 	o := api.Options{
 		Door: s.Door, Catalogue: apitest.NewCatalogue(), Authenticate: apitest.As(skill.Local()), Version: "0.1.0",
-		AgentSkills: apitest.NewAgentSkills(), Tools: apitest.Tools,
+		AgentSkills: apitest.NewAgentSkills(), Tools: apitest.Tools, Search: apitest.Search,
 	}
 	if change != nil {
 		change(&o)

@@ -121,6 +121,7 @@ func (s *Server) table() []Route {
 		{post, "/skills/{id}/versions/{version}/packages", admin, kindWork, up(s.addPackages)},
 		{remove, "/skills/{id}/versions/{version}/packages", admin, kindDecide, up(s.removePackages)},
 		{get, "/tools", read, kindList, s.listTools},
+		{get, "/search", read, kindList, only(o.Search != nil, errNoSearch, s.search)},
 		{patch, "/skills/{id}", admin, kindDecide, changes(s.updateSkill)},
 		{remove, "/skills/{id}", admin, kindDecide, changes(s.deleteSkill)},
 		// With JSON, POST /skills is a definition of the operator's, whose keeper looks for skills:admin.

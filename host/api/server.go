@@ -16,6 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/agent/tools"
 	"openskill/host/identity"
 	"openskill/host/internal/gate"
 	"openskill/host/internal/origin"
@@ -76,6 +77,7 @@ type Options struct {
 	Definitions Definitions  // of the operator's skills; nil: they cannot be changed
 	AgentSkills AgentSkills  // nil: there are none
 	Tools       Tools        // nil: there are no tool definitions
+	Search      tools.Finder // nil: skills cannot be searched
 	Approvals   Approvals    // nil: there are none
 	Grants      Grants       // nil: scripts of Agent Skills are allowed nothing
 	Usage       Usage        // nil: nothing is counted

@@ -12,6 +12,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"openskill/host/agent/tools"
 	"openskill/sdk/skill"
 )
 
@@ -51,6 +52,31 @@ func (s *Server) listTools(c *fiber.Ctx) error {
 	}
 	linkNext(ctx, next, limit, "format", format)
 	return s.setJSON(ctx, fasthttp.StatusOK, list)
+}
+
+var errNoSearch = &skill.Error{Op: "api.search", Code: skill.NotFound, Message: "skills cannot be searched on this host"}
+
+// search answers GET /search.
+func (s *Server) search(c *fiber.Ctx) error {
+	words, err := query(c, "q", tools.MaxQuery)
+	if err != nil {
+		return err
+	}
+	if words == "" {
+		return invalidField("q", "is missing; send words to search for")
+	}
+	limit := tools.DefaultFound
+	given, err := query(c, "limit", 8)
+	if err != nil {
+		return err
+	}
+	if given != "" {
+		if limit, err = strconv.Atoi(given); err != nil || limit < 1 || limit > tools.MaxFound {
+			return invalidField("limit", "must be a whole number from 1 to "+strconv.Itoa(tools.MaxFound))
+		}
+	}
+	found, err := s.opt.Search(c.UserContext(), principalOf(c.Context()), words, limit)
+	return s.json(c, map[string]any{"data": found}, err)
 }
 
 // linkNext names the next page of a list in a header, where the body has no place for it.

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"openskill/host/app/hosttest"
 	"openskill/internal/musttest"
@@ -25,6 +27,8 @@ func codeHost(t *testing.T, flags map[string]string) *Host {
 	hosttest.Runtimes(t, repo, s.StateDir)
 	musttest.Write(t, filepath.Join(s.SkillsDir, "rated", "skill.yaml"), "id: rated\nversion: 0.1.0\ndescription: A test.\ntype: wasm\nruntime: wasi\nentry: rated.wasm\ncost_metadata: {rate_limit_per_minute: 1}\n")
 	musttest.Write(t, filepath.Join(s.SkillsDir, "rated", "rated.wasm"), answering)
+	musttest.Write(t, filepath.Join(s.SkillsDir, "with-hyphens", "skill.yaml"), "id: with-hyphens\nversion: 0.1.0\ndescription: Aligns parcels.\ntype: wasm\nruntime: wasi\nentry: a.wasm\n")
+	musttest.Write(t, filepath.Join(s.SkillsDir, "with-hyphens", "a.wasm"), answering)
 	h := musttest.Get(Open(s, &Options{Log: slog.New(slog.DiscardHandler)}))(t)
 	t.Cleanup(func() { musttest.Do(t, h.Close()) })
 	return h
@@ -83,8 +87,14 @@ out
 func TestSkillsOfCode(t *testing.T) {
 	h := codeHost(t, map[string]string{})
 	r := runs(t, h, skill.Local(), "python", "import skills\nfrom skills import quick\n[dir(skills), quick.__doc__, repr(quick), quick.input_schema]")
-	if want := `{"stdout":"","value":[["SkillError","quick","rated","slow"],"A test.\n","<skill quick>",{"type":"object"}]}`; string(r.Data) != want {
+	if want := `{"stdout":"","value":[["SkillError","quick","rated","slow","with_hyphens"],"A test.\n","<skill quick>",{"type":"object"}]}`; string(r.Data) != want {
 		t.Errorf("%+v %s", r.Error, r.Data)
+	}
+	for call, want := range map[string]string{"with_hyphens": `{}`, "with__hyphens": `"NOT_FOUND"`} {
+		r = runs(t, h, skill.Local(), "python", "import skills\ntry:\n    out = skills."+call+"()\nexcept skills.SkillError as e:\n    out = e.code\nout")
+		if !strings.Contains(string(r.Data), `"value":`+want) {
+			t.Errorf("%s: %+v %s", call, r.Error, r.Data)
+		}
 	}
 	r = runs(t, h, skill.Local(), "python", "open('skills.py', 'w').write('x = 7')\nimport skills\nskills.x")
 	if !strings.Contains(string(r.Data), `"value":7`) {
@@ -105,8 +115,46 @@ func TestSkillsOfOtherLanguages(t *testing.T) {
 			continue
 		}
 		var data struct{ Stdout string }
-		if json.Unmarshal(r.Data, &data) != nil || data.Stdout != "quick rated slow\n{}\nNOT_FOUND\n" {
+		if json.Unmarshal(r.Data, &data) != nil || data.Stdout != "quick rated slow with-hyphens\n{}\nNOT_FOUND\n" {
 			t.Errorf("%s: %+v %s", language, r.Error, r.Data)
 		}
+	}
+}
+
+// TestSearch: a search finds what its caller may call, soon after a change.
+func TestSearch(t *testing.T) {
+	h := codeHost(t, map[string]string{})
+	names := func(p skill.Principal, query string) string {
+		t.Helper()
+		var all []string
+		for _, f := range musttest.Get(h.Search(t.Context(), p, query, 20))(t) {
+			all = append(all, f.Type+" "+f.Name)
+		}
+		slices.Sort(all)
+		return strings.Join(all, ", ")
+	}
+	p := skill.Principal{ID: "p", Type: skill.Agent, Tenant: "acme", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke + ":rated"}}
+	for query, want := range map[string]string{
+		"aligned parcels": "skill with-hyphens", "test": "skill quick, skill rated, skill slow", "run_code": "", "sandbox": "",
+	} {
+		if got := names(skill.Local(), query); got != want {
+			t.Errorf("%s: %s", query, got)
+		}
+	}
+	if got := names(p, "test parcels"); got != "skill rated" {
+		t.Errorf("who may call one: %s", got)
+	}
+	musttest.Write(t, filepath.Join(h.settings.SkillsDir, "letters", "SKILL.md"), "---\nname: letters\ndescription: Writes letters.\n---\nMentions parcels, too.\n")
+	for end := time.Now().Add(20 * time.Second); names(p, "parcel") != "agent_skill letters"; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("a new Agent Skill: %q", names(p, "parcel"))
+		}
+	}
+	_, err := h.Search(t.Context(), skill.Principal{ID: "p", Scopes: []string{skill.ScopeInvoke}}, "test", 1)
+	if skill.CodeOf(err) != skill.Forbidden {
+		t.Errorf("who may not read: %v", err)
+	}
+	if _, err := h.Search(t.Context(), p, "", 1); skill.CodeOf(err) != skill.InvalidArgument {
+		t.Errorf("no words: %v", err)
 	}
 }

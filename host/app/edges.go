@@ -45,7 +45,7 @@ func (h *Host) openMCP(o *api.Options) (*mcp.Server, error) {
 	}
 	return mcp.New(mcp.Options{
 		Alone: h.alone,
-		Door:  h, Catalogue: h.Catalogue(), AgentSkills: h.agents, Origins: o.Origins,
+		Door:  h, Catalogue: h.Catalogue(), AgentSkills: h.agents, Search: h.Search, Origins: o.Origins,
 		Principal: func(r *http.Request) (skill.Principal, error) { return api.PrincipalOf(r.Context()), nil },
 		Over:      over, Revision: h.revision, Lists: h.lists, Reads: o.Reads, Rate: o.Rates.Request,
 		Artifact: h.Artifact, Approvals: h.approvals, Grants: h.Allowing(), Logger: h.log, Version: Version, BodyLimit: o.BodyLimit,

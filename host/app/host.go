@@ -101,6 +101,7 @@ type Host struct {
 	rates      *api.Rates
 	schemas    *manifest.Schemas       // of skills, compiled
 	lists      *table.Cache            // of the catalogue, in the forms that callers get
+	indexes    *table.Cache            // of searches
 	ended      []func(*dispatch.Ended) // told of every call; complete before the door is made
 	metrics    *metrics.Metrics        // nil: nobody reads them
 	trace      *tracing.Tracer         // nil: nothing is traced
@@ -123,7 +124,7 @@ func Open(s *config.Settings, o *Options) (*Host, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	h := &Host{settings: s, check: gate.New(chainChecks), lists: table.NewCache(mostKept), schemas: manifest.NewSchemas(), log: o.Log, packages: packages.New(s.StateDir), trial: o.Trial, spares: o.Spares, brief: o.Brief, alone: (s.Auth == config.AuthNone || o.Mode != Serving) && !o.tenants}
+	h := &Host{settings: s, check: gate.New(chainChecks), lists: table.NewCache(mostKept), indexes: table.NewCache(maxSearchable), schemas: manifest.NewSchemas(), log: o.Log, packages: packages.New(s.StateDir), trial: o.Trial, spares: o.Spares, brief: o.Brief, alone: (s.Auth == config.AuthNone || o.Mode != Serving) && !o.tenants}
 	h.live.Store(s)
 	h.rates = api.NewRates(s.RateRequests, nil)
 	if h.log == nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strings"
 
 	"openskill/host/agent/tools"
 	"openskill/host/app/config"
@@ -45,13 +46,29 @@ func (o calling) For(call *skill.Call) skill.Fetch {
 		if *to.Skill == "" {
 			return o.host.forCode(execution)
 		}
-		r := o.host.door.Nested(ctx, execution, skill.ID(*to.Skill), input)
+		r := o.host.door.Nested(ctx, execution, o.host.named(execution, *to.Skill), input)
 		answer, err := json.Marshal(r)
 		if err != nil { // cannot happen: the dispatcher has parsed the data
 			answer, _ = json.Marshal(skill.Failure(r.SkillID, r.TraceID, r.Meta, err))
 		}
 		return append(answer, '\n')
 	}
+}
+
+// named returns the id of the skill that code calls by a name. Names of Python have no hyphens: an underscore
+// also stands for one, unless the name is an id itself.
+func (h *Host) named(execution, name string) skill.ID {
+	id, hyphens := skill.ID(name), skill.ID(strings.ReplaceAll(name, "_", "-"))
+	p, ok := h.door.Caller(execution)
+	if !ok || id == hyphens {
+		return id
+	}
+	if _, err := h.Catalogue().Get(p, id, ""); skill.CodeOf(err) == skill.NotFound {
+		if _, err := h.Catalogue().Get(p, hyphens, ""); err == nil {
+			return hyphens
+		}
+	}
+	return id
 }
 
 // forCode returns the skills that the code of an execution may call, as a JSON list of tools.

@@ -140,6 +140,10 @@ func TestTenantsFindNothingOfEachOther(t *testing.T) {
 		same("GET", "/executions?"+query, "", "")
 		same("GET", "/skills?"+query, "", "")
 	}
+	if status, text := ann.ask(t, "GET", "/search?q=markskill", "", ""); status != 200 || !strings.Contains(text, `"name":"markskill"`) {
+		t.Errorf("ours is not found: %d %s", status, text)
+	}
+	same("GET", "/search?q=markskill+asker&limit=20", "", "")
 	for _, action := range []string{"enable", "disable", "rollback"} {
 		same("POST", "/skills/markskill:"+action, "application/json", `{"tenant": "mark-a", "version": "1.0.0"}`)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"openskill/host/agent/tools"
 	"openskill/host/internal/gate"
 	"openskill/host/internal/table"
 	"openskill/sdk/skill"
@@ -122,6 +123,11 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		refuseAs(rw, http.StatusMethodNotAllowed, nil, invalid("mcpserver.ServeHTTP", r.Method, "method not allowed: use POST, or GET and DELETE with a session"))
 		return
 	}
+	form := r.URL.Query().Get("tools")
+	if _, err := tools.ParseForm(form, tools.FormAll); err != nil {
+		refuse(rw, nil, err)
+		return
+	}
 	leave, err := w.open.TryEnter(p.Tenant)
 	if err != nil {
 		refuse(rw, nil, gate.Refusal(err, "mcpserver.open", fmt.Sprintf("too many open MCP requests and streams (at most %d in total, and a share per tenant); close some", s.opt.MaxOpen)))
@@ -148,8 +154,8 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancelCause(context.WithValue(s.base, callerKey{}, c)) // the request's memory is not its own behind some servers; the line below ties them
 	defer cancel(nil)
-	defer context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })()              // it is the one that has ended
-	e := &exchange{ctx, newStreamWriter(rw, s.opt.KeepAlive, cancel), func() { _ = s.opt.Rate(r, 1) }} // the next one is refused
+	defer context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })()                    // it is the one that has ended
+	e := &exchange{ctx, newStreamWriter(rw, s.opt.KeepAlive, cancel), func() { _ = s.opt.Rate(r, 1) }, form} // the next one is refused
 	defer e.out.finish()
 	number, forget := w.remember(e)
 	defer forget()
@@ -243,6 +249,7 @@ type exchange struct {
 	ctx     context.Context //nolint:containedctx // of the request that it stands for
 	out     *streamWriter
 	refused func() // counts a call that did not run
+	tools   string // the form of tools that the URL asks for; "": none
 }
 
 // remember gives a number by which an exchange is found.

@@ -57,6 +57,9 @@ type Options struct {
 	Door        Door        // required
 	Catalogue   Catalogue   // required
 	AgentSkills AgentSkills // nil: there are none
+	// Search is for the tool search_skills; nil: there is no such tool, and every client has the form all.
+	Search tools.Finder
+	Tools  tools.Form // of a client that does not choose; "": all
 	// Artifact returns an artifact of an execution that the principal may read. The error is a *skill.Error.
 	// nil: artifacts cannot be read.
 	Artifact func(ctx context.Context, p skill.Principal, executionID, name string) ([]byte, error)
@@ -336,7 +339,9 @@ func reads(method string, req mcp.Request) bool {
 }
 
 // readsFor reports whether a tool only reads.
-func readsFor(tool string) bool { return tool == tools.LoadSkill || tool == tools.ReadResource }
+func readsFor(tool string) bool {
+	return tool == tools.LoadSkill || tool == tools.ReadResource || tool == tools.SearchSkills
+}
 
 // enter waits for a place to read.
 func (s *Server) enter(ctx context.Context, p skill.Principal) (leave func(), err error) {

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -48,6 +49,16 @@ func (c *caller) listTools(ctx context.Context, r *mcp.ListToolsRequest) (mcp.Re
 			res.Tools = append(res.Tools, toolOf(&three[i], nil))
 		}
 	}
+	form, err := c.form(r)
+	if err != nil {
+		return nil, err
+	}
+	if form != tools.FormAll && cursor == "" {
+		res.Tools = append(res.Tools, toolOf(&tools.SearchTool, nil))
+	}
+	if form == tools.FormCode {
+		return res, c.addCode(res)
+	}
 	head, err := encode(res) // not all callers of a tenant have the same tools for Agent Skills
 	if err != nil {
 		return nil, err
@@ -75,6 +86,32 @@ func (c *caller) listTools(ctx context.Context, r *mcp.ListToolsRequest) (mcp.Re
 	}
 	c.s.opt.Lists.Put(c.p.Tenant, key, at, made, len(made))
 	return c.outgoing(r).raw(made), nil
+}
+
+// form returns which tools the client of a request gets.
+func (c *caller) form(r *mcp.ListToolsRequest) (tools.Form, error) {
+	if c.s.opt.Search == nil {
+		return tools.FormAll, nil
+	}
+	given := ""
+	if e := c.s.web.exchangeOf(r.Extra); e != nil {
+		given = e.tools
+	}
+	return tools.ParseForm(given, cmp.Or(c.s.opt.Tools, tools.FormAll))
+}
+
+// addCode adds the tool run_code.
+func (c *caller) addCode(res *mcp.ListToolsResult) error {
+	d, err := c.s.opt.Catalogue.Get(c.p, skill.RunCode, "")
+	if err != nil && skill.CodeOf(err) != skill.NotFound {
+		return err
+	}
+	if err := tools.NoCode(c.p, &d); err != nil {
+		return err
+	}
+	t := describe(&d)
+	res.Tools = append(res.Tools, toolOf(&t, &d))
+	return nil
 }
 
 // revision is that of what the caller finds; nil where it is not known.
@@ -167,6 +204,11 @@ func (c *caller) callTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 	ctx, end := c.callContext(ctx, r)
 	defer end()
 	name := r.Params.Name
+	if name == tools.SearchSkills && c.s.opt.Search != nil {
+		res := tools.Search(ctx, c.s.opt.Search, c.p, args, trace)
+		c.count(r, res)
+		return c.outgoing(r).toolResult(res, dataContent), nil
+	}
 	if tools.Reserved(name) && c.s.opt.AgentSkills != nil {
 		return c.runAllowed(ctx, r, args, trace, func() *skill.Result {
 			defer c.reportProgress(ctx, r)()

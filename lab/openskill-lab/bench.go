@@ -51,7 +51,8 @@ skill against the CLI runner and native Python), workers (a call in the host's o
 process, in a worker process, and a native process; what workers hold), budget (where
 the time of a warm call goes, from the client's socket and back), audit (what it costs
 to have calls on record), agent (a round of a conversation beside model and skill, the
-first part of a streamed answer, a thousand conversations at once), author (from
+first part of a streamed answer, a thousand conversations at once), tools (the tokens
+of a model's list of tools, a search among skills), author (from
 nothing to the first answer of a new skill, in each language), extism (plug-ins
 against Extism's own SDK), observe (what it costs to count and to trace calls).
 
@@ -141,6 +142,7 @@ func (a *cli) benchRows(ctx context.Context, s *config.Settings, o *benchOptions
 		func() ([]measure.Row, error) { return a.bench(ctx, s, o.wanted) },
 		func() ([]measure.Row, error) { return a.benchAudit(ctx, o) },
 		func() ([]measure.Row, error) { return a.benchAgent(ctx, s, o) },
+		func() ([]measure.Row, error) { return a.benchTools(ctx, s, o) },
 		func() ([]measure.Row, error) { return a.benchAuthor(ctx, s, o) },
 		func() ([]measure.Row, error) { return a.benchSkills(ctx, s, o) },
 	} {

@@ -31,6 +31,7 @@ type ChatRequest struct {
 	Conversation string `json:"conversation_id,omitempty"` // "": a new one
 	Provider     string `json:"provider,omitempty"`        // "": the host's choice
 	Model        string `json:"model,omitempty"`
+	Tools        string `json:"tools,omitempty"` // all, code or both; "": as many skills as a model can have
 	// The limits may only lower what the host allows; 0: no opinion.
 	MaxIterations int `json:"max_iterations,omitempty"`
 	MaxToolCalls  int `json:"max_tool_calls,omitempty"`
@@ -47,6 +48,7 @@ type Decision struct {
 	// What follows is as in [ChatRequest], for the turn that goes on.
 	Provider      string `json:"provider,omitempty"`
 	Model         string `json:"model,omitempty"`
+	Tools         string `json:"tools,omitempty"`
 	MaxIterations int    `json:"max_iterations,omitempty"`
 	MaxToolCalls  int    `json:"max_tool_calls,omitempty"`
 	MaxTokens     int    `json:"max_tokens,omitempty"`

@@ -378,6 +378,7 @@ func TestReads(t *testing.T) {
 	t.Parallel()
 	c := answers(t, nil, map[string]http.HandlerFunc{
 		"GET /tools?format=open+ai":       says(200, ` [{"type": "function"}] `),
+		"GET /search?limit=2&q=a+b":       says(200, `{"data": [{"type": "skill", "name": "a", "input_schema": {}}, {"type": "agent_skill", "name": "b"}]}`),
 		"GET /usage?tenant=a+b":           says(200, `{"tenant": "a b", "stored": [{"kind": "keys", "count": 2, "count_limit": null, "bytes": null, "bytes_limit": null}], "today": [{"kind": "calls", "used": 1, "limit": 9}], "resets_at": "2026-01-03T00:00:00Z"}`),
 		"GET /agent-skills/a":             says(200, `{"name": "a", "trust": "trusted", "content": "# A"}`),
 		"GET /executions/e-1":             says(200, `{"id": "e-1", "status": "failed", "finished_at": "2026-01-02T03:04:05Z", "error": {"code": "TRAP", "message": "x"}, "input": {"bytes": 3}}`),
@@ -390,6 +391,9 @@ func TestReads(t *testing.T) {
 	ctx := t.Context()
 	if b, err := c.Tools(ctx, "open ai"); err != nil || !json.Valid(b) {
 		t.Error(string(b), err)
+	}
+	if found, err := c.Search(ctx, "a b", 2); err != nil || len(found) != 2 || string(found[0].InputSchema) != "{}" || found[1].Type != "agent_skill" {
+		t.Error(found, err)
 	}
 	if u, err := c.Usage(ctx, "a b"); err != nil || u.Tenant != "a b" || u.Stored[0].Count != 2 || u.Stored[0].CountLimit != nil || *u.Today[0].Limit != 9 || u.ResetsAt.Day() != 3 {
 		t.Error(u, err)

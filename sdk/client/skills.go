@@ -87,6 +87,15 @@ func (c *Client) Skill(ctx context.Context, id skill.ID) (*skill.Descriptor, err
 	return get[skill.Descriptor](ctx, c, http.MethodGet, "/skills/"+string(id), nil)
 }
 
+// Search searches the skills and Agent Skills that the caller can use, the best match first. limit is 1 to 20.
+func (c *Client) Search(ctx context.Context, query string, limit int) ([]skill.Found, error) {
+	r, err := get[struct{ Data []skill.Found }](ctx, c, http.MethodGet, "/search?"+url.Values{"q": {query}, "limit": {strconv.Itoa(limit)}}.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.Data, nil
+}
+
 // Tools gives what models may call, in the words of a vendor: openai, anthropic or mcp. It asks
 // for all pages.
 func (c *Client) Tools(ctx context.Context, format string) (json.RawMessage, error) {

@@ -25,6 +25,14 @@ type AgentSkill struct {
 	Grant string `json:"grant,omitempty"`
 }
 
+// Found is a result of a search.
+type Found struct {
+	Type        string          `json:"type"` // "skill" or "agent_skill"
+	Name        string          `json:"name"` // id of a skill, name of an Agent Skill
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema,omitempty"` // of a skill
+}
+
 // AgentFile is a resource or a script of an [AgentSkill].
 type AgentFile struct {
 	Name        string          `json:"name"` // its path in the folder, slash-separated, where it is a file

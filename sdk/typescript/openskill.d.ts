@@ -275,6 +275,7 @@ export type ChatDecision = {
   /** Answer with server-sent events; what `Accept` says if it is left out. */
   stream?: boolean;
   timeout_ms?: AgentLimit;
+  tools?: ToolsForm;
 };
 
 /** The `data` of stream events, by name. */
@@ -305,6 +306,7 @@ export type ChatRequest = {
   /** Answer with server-sent events; what `Accept` says if it is left out. */
   stream?: boolean;
   timeout_ms?: AgentLimit;
+  tools?: ToolsForm;
 };
 
 export type ChatStart = {
@@ -601,6 +603,16 @@ export type FileRef = {
   /** Name or path in the working folder. */
   name: string;
   text?: string;
+};
+
+/** A result of a search. */
+export type Found = {
+  description: string;
+  /** Of a skill. */
+  input_schema?: Record<string, unknown>;
+  /** The id of a skill or the name of an Agent Skill. */
+  name: string;
+  type: "skill" | "agent_skill";
 };
 
 export type Health = {
@@ -940,6 +952,12 @@ export type TenantUsage = {
     used: number;
   }[];
 };
+
+/**
+ * The tools of the model: `all` (every skill), `code` (`search_skills`, `run_code` and those of
+ * Agent Skills), or `both`. By default `all`, or `code` if there are more than 128.
+ */
+export type ToolsForm = "all" | "code" | "both";
 
 export type TraceId = string;
 
@@ -2259,6 +2277,10 @@ export interface paths {
     };
     /** Send a message of the Model Context Protocol. (postMCP) */
     POST: {
+      query?: {
+        /** Which tools `tools/list` returns. */
+        tools?: "all" | "code" | "both";
+      };
       header?: {
         /**
          * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
@@ -2351,6 +2373,40 @@ export interface paths {
         431: Problem;
         500: Problem;
         503: Problem;
+      };
+    };
+  };
+  "/search": {
+    /** Search the skills and Agent Skills that you can use. (search) */
+    GET: {
+      query: {
+        /** Words to search for. A result contains at least one of them. */
+        q: string;
+        /** Maximum number of results. */
+        limit?: number;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: {
+          data: Found[];
+        };
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
       };
     };
   };

@@ -65,11 +65,11 @@ func New(o Options) (*Toolbox, error) {
 	return &Toolbox{o: o, made: table.NewCache(mostMade), gate: gate.New(gate.Options{Places: o.Parallel, Queue: mostWaiting, Alone: o.Alone})}, nil
 }
 
-// For gives the tools of a caller: the enabled skills that it finds, which takes the scope
-// skills:read, and may call; and those for Agent Skills, where there are some. only names
-// the tools that there shall be, of these; nil: all. One that is not among them is
-// AGENT_SKILL_NOT_FOUND.
-func (b *Toolbox) For(ctx context.Context, p skill.Principal, only []skill.ID) (_ Set, err error) {
+// For returns the tools of a caller: the enabled skills that it finds, which takes the scope
+// skills:read, and may call; and those of Agent Skills, if there are any. only limits them to
+// the named ones; one that the caller does not have is AGENT_SKILL_NOT_FOUND. Without only,
+// form chooses the tools; "" is [FormAll], or [FormCode] if there are too many.
+func (b *Toolbox) For(ctx context.Context, p skill.Principal, only []skill.ID, form Form) (_ Set, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			b.broken(ctx, "", v)
@@ -105,6 +105,11 @@ func (b *Toolbox) For(ctx context.Context, p skill.Principal, only []skill.ID) (
 		agents = slices.DeleteFunc(agents, func(t skill.Tool) bool { return !slices.Contains(only, skill.ID(t.Name)) })
 		skills = slices.DeleteFunc(skills, func(d *skill.Descriptor) bool { return !slices.Contains(only, d.ID) })
 	}
+	if only == nil && b.o.Search != nil {
+		if agents, skills, err = b.inForm(form, p, agents, skills); err != nil {
+			return nil, err
+		}
+	}
 	agents = agents[:min(len(agents), b.o.MaxTools)]
 	room := b.o.MaxTools - len(agents)
 	if len(skills) > room {
@@ -116,13 +121,36 @@ func (b *Toolbox) For(ctx context.Context, p skill.Principal, only []skill.ID) (
 	for i, d := range skills {
 		k.ids[i] = d.ID
 	}
-	if len(agents) == 0 {
+	if len(agents) == 0 || b.o.AgentSkills == nil {
 		return k, nil
 	}
 	if k.instructions, err = b.o.AgentSkills.Instructions(ctx, p); err != nil {
 		return nil, err
 	}
 	return k, nil
+}
+
+// inForm adds the tool search_skills and removes the skills that a form leaves out.
+func (b *Toolbox) inForm(form Form, p skill.Principal, agents []skill.Tool, skills []*skill.Descriptor) ([]skill.Tool, []*skill.Descriptor, error) {
+	var code []*skill.Descriptor // run_code, or nothing
+	if i := slices.IndexFunc(skills, func(d *skill.Descriptor) bool { return d.ID == skill.RunCode }); i >= 0 {
+		code = skills[i : i+1]
+	}
+	switch {
+	case form == "" && len(agents)+len(skills) > b.o.MaxTools && code != nil:
+		form = FormCode
+	case form == "" || form == FormAll:
+		return agents, skills, nil
+	}
+	if form == FormCode {
+		if code == nil {
+			return nil, nil, NoCode(p, nil)
+		}
+		skills = code
+	}
+	search := SearchTool
+	search.Description = line(search.Description, maxDescription)
+	return append(agents, search), skills, nil
 }
 
 // callable are the skills of the catalogue that a caller may call, in the order of ids.

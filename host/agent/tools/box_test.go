@@ -57,7 +57,7 @@ func TestToolsOfACaller(t *testing.T) {
 		"only the one they hid": {skill.Local(), []skill.ID{"load_skill"}, []string{LoadSkill, "skill-load_skill"}},
 		"only none":             {skill.Local(), []skill.ID{}, nil},
 	} {
-		k, err := b.For(t.Context(), c.p, c.only)
+		k, err := b.For(t.Context(), c.p, c.only, "")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -102,7 +102,7 @@ func TestOnlyWhatThereIs(t *testing.T) {
 		"many":         {box(t, Options{Catalogue: many}), skill.Local(), "x", " and 3"},
 		"hidden words": {box(t, Options{Catalogue: four()}), skill.Local(), "a\u202e</tool_result>", `skill "a</tool_result>" not found`},
 	} {
-		_, err := c.b.For(t.Context(), c.p, []skill.ID{"echo", c.only}[min(1, len(c.only)):])
+		_, err := c.b.For(t.Context(), c.p, []skill.ID{"echo", c.only}[min(1, len(c.only)):], "")
 		if e, ok := errors.AsType[*skill.Error](err); !ok || e.Code != skill.AgentSkillNotFound || !strings.Contains(e.Message, c.want) || len(e.Message) > skill.MaxMessage {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -199,7 +199,7 @@ func TestForFails(t *testing.T) {
 		"told":      {Options{AgentSkills: &untold{}}, skill.AuditUnavailable},
 		"panic":     {Options{Catalogue: &panics{}, Log: slog.New(slog.NewTextHandler(&log, nil))}, skill.Internal},
 	} {
-		k, err := box(t, c.o).For(context.Background(), skill.Local(), nil)
+		k, err := box(t, c.o).For(context.Background(), skill.Local(), nil, "")
 		if skill.CodeOf(err) != c.want || k != nil {
 			t.Errorf("%s: %v, %v", name, k, err)
 		}

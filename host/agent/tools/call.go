@@ -19,7 +19,7 @@ type kit struct {
 	box          *Toolbox
 	p            skill.Principal
 	list         []skill.Tool
-	agents       int        // how many of list are tools for Agent Skills, the first ones
+	agents       int        // the first tools of list, which are the host's: of Agent Skills, and search_skills
 	ids          []skill.ID // of the others
 	instructions string
 }
@@ -30,7 +30,7 @@ func (k *kit) List() []skill.Tool { return k.list[:len(k.list):len(k.list)] }
 
 func (k *kit) Instructions() string { return k.instructions }
 
-// find gives the tool of a name, and the skill's id; "" for those of Agent Skills.
+// find returns the tool of a name, and the skill's id; "" for those of the host.
 func (k *kit) find(name string) (*skill.Tool, skill.ID) {
 	for i := range k.list {
 		switch {
@@ -69,7 +69,10 @@ func (k *kit) Call(ctx context.Context, c Call) (out *Outcome) {
 		return out
 	}
 	res := k.box.run(ctx, k.p.Tenant, func() *skill.Result {
-		if id == "" {
+		switch {
+		case tool.Name == SearchSkills && id == "":
+			return Search(ctx, k.box.o.Search, k.p, args, c.Trace)
+		case id == "":
 			return k.box.o.AgentSkills.CallToolIn(ctx, k.p, tool.Name, args, c.Trace, c.Turn, c.Limits)
 		}
 		return k.box.o.Door.Invoke(ctx, k.p, skill.Request{SkillID: id, Input: args, TraceID: c.Trace, Limits: c.Limits, Turn: c.Turn})

@@ -266,7 +266,7 @@ func TestShares(t *testing.T) {
 		tools := func(tenant string) Set {
 			p := skill.Local()
 			p.Tenant = tenant
-			return musttest.Get(b.For(t.Context(), p, nil))(t)
+			return musttest.Get(b.For(t.Context(), p, nil, ""))(t)
 		}
 		slow, quick := tools("slow"), tools("quick")
 		var wg sync.WaitGroup

@@ -6,24 +6,25 @@ import (
 	"openskill/sdk/skill"
 )
 
-// The tools by which a model uses Agent Skills.
+// The tools of the host: those by which a model uses Agent Skills, and the search.
 const (
 	LoadSkill    = "load_skill"
 	ReadResource = "read_skill_resource"
 	RunScript    = "run_skill_script"
+	SearchSkills = "search_skills"
 )
 
-// Reserved reports whether a name is that of one of the three tools for Agent Skills.
+// Reserved reports whether a name is that of a tool of the host.
 func Reserved(name string) bool {
-	return name == LoadSkill || name == ReadResource || name == RunScript
+	return name == LoadSkill || name == ReadResource || name == RunScript || name == SearchSkills
 }
 
-// prefix is put before a skill's id that would be the name of one of the three tools.
+// prefix is put before a skill's id that is the name of a tool of the host.
 const prefix = "skill-"
 
-// NameOf is what the tool of a skill is called beside the three: its id. An id that is
-// one of their names, with the prefix any number of times before it, gets the prefix
-// once more, so that no two tools have one name.
+// NameOf returns the name of a skill's tool: the skill's id. An id that is the name of a tool
+// of the host, with any number of prefixes, gets one more prefix, so that no two tools have
+// one name.
 func NameOf(id skill.ID) string {
 	if Reserved(bare(string(id))) {
 		return prefix + string(id)

@@ -80,7 +80,7 @@ func open(t *testing.T) *house {
 func TestTheDoor(t *testing.T) {
 	h := open(t)
 	b := musttest.Get(tools.New(tools.Options{Door: h, Catalogue: h}))(t)
-	k := musttest.Get(b.For(t.Context(), skill.Local(), nil))(t)
+	k := musttest.Get(b.For(t.Context(), skill.Local(), nil, ""))(t)
 	call := func(args string) *tools.Outcome {
 		return k.Call(t.Context(), tools.Call{Name: "reads", Arguments: args, Limits: skill.Limits{Fuel: 9}, Turn: skill.Turn{Session: "s"}})
 	}
@@ -114,7 +114,7 @@ func TestG01ModelThatObeys(t *testing.T) {
 	h := open(t)
 	b := musttest.Get(tools.New(tools.Options{Door: h, Catalogue: h}))(t)
 	caller := skill.Principal{ID: "eve", Type: skill.Agent, Tenant: "other", Scopes: []string{skill.ScopeRead, skill.ScopeAgent, "skills:invoke:reads", "skills:invoke:dash"}}
-	k := musttest.Get(b.For(t.Context(), caller, nil))(t)
+	k := musttest.Get(b.For(t.Context(), caller, nil, ""))(t)
 	if list := k.List(); len(list) != 1 || list[0].Name != "reads" {
 		t.Fatalf("%+v", list)
 	}

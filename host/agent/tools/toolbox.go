@@ -31,6 +31,7 @@ type Options struct {
 	Door        Door
 	Catalogue   Catalogue
 	AgentSkills AgentSkills // nil: there are none
+	Search      Finder      // of the tool search_skills; nil: there is no such tool
 	// Parallel is how many calls of all callers' models run at once; others wait for their
 	// turn, in order, as long as their context allows. 0: 16.
 	Parallel int
@@ -38,9 +39,9 @@ type Options struct {
 	Alone bool
 	// MaxText is the most of a result that a model reads, in bytes, at least 2 KiB; 0: 16 KiB.
 	MaxText int
-	// MaxTools is how many tools a model is offered; 0: 128, the most that every vendor
-	// takes. Those of Agent Skills come first, then skills in the order of their ids; the
-	// log names the rest.
+	// MaxTools is the maximum number of tools of a model; 0: 128, which every vendor accepts.
+	// A caller with more gets [FormCode], if it may run code. Otherwise those of Agent Skills
+	// come first, then skills in the order of their ids, and the log names the rest.
 	MaxTools int
 	Log      *slog.Logger     // nil: slog.Default()
 	Now      func() time.Time // nil: the system's clock

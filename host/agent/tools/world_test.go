@@ -125,7 +125,7 @@ func (a *agents) CallToolIn(_ context.Context, _ skill.Principal, name string, a
 // toolsOf are the tools of a caller, by default of the operator.
 func toolsOf(tb testing.TB, b *Toolbox) Set {
 	tb.Helper()
-	return musttest.Get(b.For(context.Background(), skill.Local(), nil))(tb)
+	return musttest.Get(b.For(context.Background(), skill.Local(), nil, ""))(tb)
 }
 
 func call(t testing.TB, k Set, name, args string) *Outcome {

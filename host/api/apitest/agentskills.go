@@ -153,6 +153,15 @@ func (a *AgentSkills) RunScript(ctx context.Context, p skill.Principal, r skill.
 	return &skill.Result{Success: true, SkillID: id, TraceID: r.TraceID, Data: data, Meta: meta}
 }
 
+// Search finds echo, and with a limit above 1 the Agent Skill units.
+func Search(_ context.Context, _ skill.Principal, query string, limit int) ([]skill.Found, error) {
+	found := []skill.Found{
+		{Type: "skill", Name: "echo", Description: "Finds " + query + ".", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		{Type: "agent_skill", Name: "units", Description: "Converts units."},
+	}
+	return found[:min(limit, len(found))], nil
+}
+
 // Tools gives one tool, in no dialect but with the format's name.
 func Tools(_ context.Context, _ skill.Principal, format, _ string, _ int) (json.RawMessage, string, error) {
 	list, err := json.Marshal([]any{map[string]any{"format": format, "name": "echo"}})

@@ -46,7 +46,7 @@ class _Skill:
 
     @property
     def __doc__(self):
-        tool = _tools().get(self.__name__)
+        tool = self._tool()
         if tool is None:
             return None
         lines = [tool["description"], ""]
@@ -58,14 +58,18 @@ class _Skill:
 
     @property
     def input_schema(self):
-        return _tools()[self.__name__]["input_schema"]
+        return self._tool()["input_schema"]
+
+    def _tool(self):
+        known = _tools()
+        return known.get(self.__name__) or known.get(self.__name__.replace("_", "-"))
 
     def __repr__(self):
         return f"<skill {self.__name__}>"
 
 
 def __dir__():
-    return sorted([*_tools(), "SkillError"])
+    return sorted([*(name.replace("-", "_") for name in _tools()), "SkillError"])
 
 
 def __getattr__(name):

@@ -8,7 +8,7 @@ import ssl
 import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from . import _pack
 from ._agent import Agent
@@ -26,6 +26,7 @@ from ._types import (
     Execution,
     FileInfo,
     FileRef,
+    Found,
     Limits,
     Meta,
     Outcome,
@@ -159,6 +160,11 @@ class Client:
         """One skill of the catalogue."""
         return cast(Descriptor, self._object("GET", "/skills/" + segment("skill id", skill_id)))
 
+    def search(self, query: str, limit: int = 5) -> List[Found]:
+        """Searches the skills and Agent Skills that you can use. The best match comes first."""
+        answer = self._object("GET", "/search?" + urlencode({"q": query, "limit": limit}))
+        return cast(List[Found], answer["data"])
+
     def tools(self, format: str = "openai") -> List[Dict[str, Any]]:
         """What models may call, in the words of a vendor: openai, anthropic or mcp. Requested
         all pages."""
@@ -282,36 +288,37 @@ class Client:
 
     def chat(
         self, message: str, conversation: str = "", provider: str = "", model: str = "", *, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0,
-        max_validation_retries: int = 0, timeout_ms: int = 0
+        max_validation_retries: int = 0, timeout_ms: int = 0, tools: str = ""
     ) -> ChatAnswer:
         """Sends a message and waits for the whole answer. Limits may only lower what the host
-        allows; 0 is no opinion. timeout_ms is of each call of a tool."""
-        return cast(ChatAnswer, self._object("POST", "/agent/chat", _turn({"message": message}, conversation, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms)))
+        allows; 0 is no opinion. timeout_ms is of each call of a tool. tools is all, code or
+        both; by default as many skills as a model can have."""
+        return cast(ChatAnswer, self._object("POST", "/agent/chat", _turn({"message": message}, conversation, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms, tools)))
 
     def chat_stream(
         self, message: str, conversation: str = "", provider: str = "", model: str = "", *, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0,
-        max_validation_retries: int = 0, timeout_ms: int = 0
+        max_validation_retries: int = 0, timeout_ms: int = 0, tools: str = ""
     ) -> Iterator[Event]:
         """Sends a message and gives what happens as it happens. Nothing is sent before the first
         event is asked for. To leave the loop cancels the turn. The last event is done."""
-        body = _turn({"message": message}, conversation, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms)
+        body = _turn({"message": message}, conversation, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms, tools)
         return self._stream("/agent/chat", body)
 
     def approve(
         self, conversation: str, approve: bool, approval_id: str = "", provider: str = "", model: str = "", *, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0,
-        max_validation_retries: int = 0, timeout_ms: int = 0
+        max_validation_retries: int = 0, timeout_ms: int = 0, tools: str = ""
     ) -> ChatAnswer:
         """Decides about a call of a conversation that waits, and goes on with the turn. Limits
         are as in chat, for what follows."""
-        body = _decision(approve, approval_id, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms)
+        body = _decision(approve, approval_id, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms, tools)
         return cast(ChatAnswer, self._object("POST", _approve(conversation), body))
 
     def approve_stream(
         self, conversation: str, approve: bool, approval_id: str = "", provider: str = "", model: str = "", *, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0,
-        max_validation_retries: int = 0, timeout_ms: int = 0
+        max_validation_retries: int = 0, timeout_ms: int = 0, tools: str = ""
     ) -> Iterator[Event]:
         """approve, which gives what happens as chat_stream does."""
-        body = _decision(approve, approval_id, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms)
+        body = _decision(approve, approval_id, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms, tools)
         return self._stream(_approve(conversation), body)
 
     def _stream(self, path: str, body: Dict[str, Any]) -> Iterator[Event]:
@@ -416,7 +423,7 @@ def _decision(approve: bool, approval_id: str, *more: Any) -> Dict[str, Any]:
 
 def _turn(
     body: Dict[str, Any], conversation: str, provider: str, model: str, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0,
-    max_validation_retries: int = 0, timeout_ms: int = 0
+    max_validation_retries: int = 0, timeout_ms: int = 0, tools: str = ""
 ) -> Dict[str, Any]:
     given = {
         "conversation_id": conversation,
@@ -427,6 +434,7 @@ def _turn(
         "max_tokens": max_tokens,
         "max_validation_retries": max_validation_retries,
         "timeout_ms": timeout_ms,
+        "tools": tools,
     }
     return dict(body, **{k: v for k, v in given.items() if v})
 

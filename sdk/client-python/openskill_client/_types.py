@@ -91,6 +91,15 @@ class Descriptor(TypedDict, total=False):
     cost_metadata: Dict[str, int]
 
 
+class Found(TypedDict, total=False):
+    """A result of a search."""
+
+    type: str
+    name: str
+    description: str
+    input_schema: Dict[str, Any]
+
+
 class AgentFile(TypedDict, total=False):
     name: str
     description: str

@@ -115,7 +115,7 @@ class Requests(unittest.TestCase):
 
     def test_a_decision(self):
         done = events(("done", {"conversation_id": "c", "answer": "x", "stop_reason": "completed"}))
-        limits = {"max_iterations": 1, "max_tool_calls": 2, "max_tokens": 3, "max_validation_retries": 4, "timeout_ms": 5}
+        limits = {"max_iterations": 1, "max_tool_calls": 2, "max_tokens": 3, "max_validation_retries": 4, "timeout_ms": 5, "tools": "code"}
         with Server((200, {}, {"answer": "x"}), done) as s:
             c = Client(s.url)
             c.approve("c", False, "ap-1", "openai", **limits)
@@ -231,6 +231,11 @@ class Requests(unittest.TestCase):
             self.assertEqual([a[1] for a in s.asked], ["/skills?limit=100", "/skills?limit=100&cursor=x%26y"])
         with Server(*[(200, {}, {"data": [], "next": "x"})] * 3) as s, self.assertRaisesRegex(OpenSkillError, "does not end"):
             list(Client(s.url).skills())
+
+    def test_search(self):
+        with Server((200, {}, {"data": [{"type": "skill", "name": "a"}]})) as s:
+            self.assertEqual(Client(s.url).search("a&b", limit=2), [{"type": "skill", "name": "a"}])
+            self.assertEqual([a[1] for a in s.asked], ["/search?q=a%26b&limit=2"])
 
     def test_pages_of_tools(self):
         def link(cursor):
