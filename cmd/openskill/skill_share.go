@@ -15,11 +15,8 @@ import (
 
 	"openskill/host/admission"
 	"openskill/host/admission/share"
-	"openskill/host/app"
 	"openskill/host/app/config"
-	"openskill/host/manifest"
 	"openskill/internal/cliflag"
-	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
 )
 
@@ -151,14 +148,9 @@ func publicKeys(list []string) ([]share.PublicKey, error) {
 // carrier makes what packs and unpacks. Modules are checked in this process, which does
 // nothing else and ends.
 func (a *cli) carrier(ctx context.Context, s *config.Settings) (*share.Carrier, error) {
-	admission, err := admission.New(admission.Options{
-		Registry:   manifest.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires},
-		Checker:    checker{},
-		Grant:      func(k *manifest.Skill) skill.Permissions { return app.Granted(s, k) },
-		MaxArchive: s.MaxUpload(),
-	})
+	admission, err := admissionOf(s)
 	if err != nil {
-		return nil, hostFailed(err)
+		return nil, err
 	}
 	c, err := share.New(share.Options{Admission: admission, MaxArchive: s.MaxUpload(), Watch: a.watch(ctx)})
 	if err != nil {

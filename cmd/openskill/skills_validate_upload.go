@@ -10,6 +10,7 @@ import (
 
 	"openskill/host/admission"
 	"openskill/host/app"
+	"openskill/host/app/config"
 	"openskill/host/manifest"
 	"openskill/plugins/python/runtimes"
 	"openskill/sdk/skill"
@@ -50,14 +51,9 @@ func (a *cli) admission(ctx context.Context, flags *settingsFlags, name string, 
 	if err != nil {
 		return nil, usage("cannot read %s: %v", quote(name), plain(err))
 	}
-	checked, err := admission.New(admission.Options{
-		Registry:   manifest.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires},
-		Checker:    checker{},
-		Grant:      func(k *manifest.Skill) skill.Permissions { return app.Granted(s, k) },
-		MaxArchive: s.MaxUpload(),
-	})
+	checked, err := admissionOf(s)
 	if err != nil {
-		return nil, hostFailed(err)
+		return nil, err
 	}
 	admitted, err := checked.Admit(ctx, admission.Source{Archive: archive}, temp)
 	if err == nil {
@@ -69,6 +65,19 @@ func (a *cli) admission(ctx context.Context, flags *settingsFlags, name string, 
 		}
 	}
 	return nil, hostFailed(err)
+}
+
+// admissionOf admits as a host with these settings does.
+func admissionOf(s *config.Settings) (*admission.Admission, error) {
+	o := manifest.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires}
+	a, err := admission.New(admission.Options{
+		Registry: o, Checker: checker{}, Agent: app.ReadUpload(o), MaxArchive: s.MaxUpload(),
+		Grant: func(k *manifest.Skill) skill.Permissions { return app.Granted(s, k) },
+	})
+	if err != nil {
+		return nil, hostFailed(err)
+	}
+	return a, nil
 }
 
 // checker checks modules in this process, which does nothing else and ends.

@@ -32,6 +32,8 @@ type Checker interface {
 type Options struct {
 	Registry manifest.Options // Defaults and Caps, which are required, and Packages
 	Checker  Checker          // required
+	// Agent reads a folder that has a SKILL.md and no skill.yaml; nil: such uploads are refused.
+	Agent func(folder string) (*manifest.Skill, []manifest.Problem)
 	// Grant says what the operator grants of what a skill asks, for the report. nil:
 	// nothing.
 	Grant func(s *manifest.Skill) skill.Permissions
@@ -236,11 +238,17 @@ func Discard(folder string) error {
 
 // inspect reads the folder as the catalogue will, and looks at what it starts with.
 func (w *work) inspect(ctx context.Context, src Source) (*manifest.Skill, error) {
-	s, problems := manifest.ReadFolderAs(src.Trust, w.staged, w.o.Registry)
+	read := func(folder string) (*manifest.Skill, []manifest.Problem) {
+		return manifest.ReadFolderAs(src.Trust, folder, w.o.Registry)
+	}
+	if !w.tree.has(manifest.ManifestFile) { // and so it has a SKILL.md
+		read = w.o.Agent
+	}
+	s, problems := read(w.staged)
 	if s == nil {
 		return nil, w.problems(problems)
 	}
-	s.Owner = src.Owner
+	s.Owner, s.Descriptor.Trust = src.Owner, src.Trust
 	w.report.read(s, w.o.Grant)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -286,7 +294,7 @@ func (w *work) archive(f *os.File) error {
 // strip leaves out the folder that all files are in, if there is one.
 func (w *work) strip() error {
 	top, only := w.tree.top()
-	if w.tree.has(manifest.ManifestFile) || !only {
+	if w.tree.has(manifest.ManifestFile) || w.agent() || !only {
 		return w.manifested()
 	}
 	w.tree.close()
@@ -305,14 +313,20 @@ func (w *work) strip() error {
 }
 
 func (w *work) manifested() error {
-	if w.tree.has(manifest.ManifestFile) {
+	if w.tree.has(manifest.ManifestFile) || w.agent() {
 		return nil
 	}
 	return &refusalError{
 		File: manifest.ManifestFile, Code: skill.InvalidManifest,
-		Message: "skill.yaml not found at the top of the archive or in its single folder",
+		Message: "skill.yaml not found, nor SKILL.md, at the top of the archive or in its single folder",
 	}
 }
+
+// agentFile makes a folder an Agent Skill.
+const agentFile = "SKILL.md"
+
+// agent reports whether an Agent Skill is admitted, and the folder is one.
+func (w *work) agent() bool { return w.o.Agent != nil && w.tree.has(agentFile) }
 
 // module makes the folder of a module and its manifest.
 func (w *work) module(src Source) error {

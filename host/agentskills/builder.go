@@ -69,6 +69,14 @@ func (b *Builder) UseSource(s Source) *Builder {
 	return b
 }
 
+// UseUploads adds uploaded skills. changes returns the revision of the uploads at every look, and list is called if it
+// has changed. o may be nil.
+func (b *Builder) UseUploads(changes func() uint64, list func() ([]Upload, error), o *FileOptions) *Builder {
+	b.options.Changes = changes
+	b.sources = append(b.sources, func(*slog.Logger) (Source, error) { return newUploads(changes, list, o) })
+	return b
+}
+
 // UseFilter keeps the skills that keep wants, of all sources. Several filters hold
 // together.
 func (b *Builder) UseFilter(keep func(Skill) bool) *Builder {

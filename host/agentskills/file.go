@@ -23,6 +23,7 @@ type FileSkill struct {
 	trust     skill.Trust
 	pulled    bool
 	owner     string
+	upload    *Upload // nil: it was not uploaded
 	resources []Resource
 	scripts   []Script
 	refused   map[string]string // files that are there and must not be read, and why
@@ -59,7 +60,7 @@ func (s *FileSkill) Native() bool {
 	return s.place.root != nil && s.place.root.Native && s.trust >= skill.Trusted && !s.pulled && s.owner == ""
 }
 
-// Owner is that of the folder's root.
+// Owner is the tenant that uploaded it, or that of the folder's root.
 func (s *FileSkill) Owner() string { return s.owner }
 
 // Resources are its files of the source's extensions, in order of path.

@@ -143,6 +143,8 @@ type place struct {
 	dir   string // absolute
 	shown string // as the operator would name it
 	root  *Root
+
+	uploaded bool // the name of the folder is not that of the skill
 }
 
 // Skills looks at all folders and gives their skills, those of the first root first,
@@ -281,9 +283,9 @@ func find(root *Root, depth int, origins *manifest.Origins, visit func(place) er
 		return nil
 	}
 	if has(abs, FileName) || root.Lenient {
-		return visit(place{abs, root.Path, root})
+		return visit(place{dir: abs, shown: root.Path, root: root})
 	}
-	in := place{abs, root.Path, root}
+	in := place{dir: abs, shown: root.Path, root: root}
 	if origins.IsSkill(abs) {
 		visit = nested(in, report)
 	}
@@ -313,7 +315,7 @@ func descend(in place, depth int, left *int, origins *manifest.Origins, visit fu
 	}
 	for _, c := range children {
 		name := c.Name()
-		p := place{filepath.Join(in.dir, name), filepath.Join(in.shown, name), in.root}
+		p := place{dir: filepath.Join(in.dir, name), shown: filepath.Join(in.shown, name), root: in.root}
 		if strings.HasPrefix(name, ".") || slices.Contains(foreign, name) {
 			continue
 		}
@@ -375,7 +377,7 @@ func Validate(path string) []manifest.Problem {
 	if err != nil {
 		return []manifest.Problem{{File: path, Message: err.Error()}}
 	}
-	f := readFolder(place{abs, path, &Root{Path: path, Trust: skill.Trusted}}, o)
+	f := readFolder(place{dir: abs, shown: path, root: &Root{Path: path, Trust: skill.Trusted}}, o)
 	list := append(slices.Clone(f.skipped), f.remarks...)
 	slices.SortStableFunc(list, func(a, b manifest.Problem) int {
 		if a.File != b.File {

@@ -103,6 +103,9 @@ func readFolder(at place, o *FileOptions) *folder {
 // instructions reads the SKILL.md.
 func (f *folder) instructions(r *os.Root, file string, at place) *parsed {
 	name := filepath.Base(at.dir)
+	if at.uploaded {
+		name = ""
+	}
 	p := &parsed{}
 	if src, err := readFile(r, FileName, MaxContent+1); err != nil {
 		p.problems = []manifest.Problem{{File: file, Message: plain(err)}}

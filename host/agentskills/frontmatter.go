@@ -281,7 +281,10 @@ func (r *reader) rules(lines map[string]int) {
 			r.remark(line, "%s", p)
 		}
 	}
-	if line := lines["name"]; line > 0 && r.front.Name != r.folder && !r.told(line) {
+	if r.folder == "" && !skill.ValidAgentSkillName(r.front.Name) {
+		r.problem(lines["name"], "name must be 1 to 64 of a-z, 0-9 and single -, and is %s", safeyaml.Quote(r.front.Name))
+	}
+	if line := lines["name"]; line > 0 && r.folder != "" && r.front.Name != r.folder && !r.told(line) {
 		r.remark(line, "the name %s and the folder %s must be equal", safeyaml.Quote(r.front.Name), safeyaml.Quote(r.folder))
 	}
 	if !skill.ValidAgentSkillName(r.front.Name) {

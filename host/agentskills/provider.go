@@ -29,6 +29,8 @@ type Options struct {
 	// DisableCaching asks the source for every call, and not at most once in Every.
 	DisableCaching bool
 	Every          time.Duration // 0: DefaultEvery
+	// Changes is asked for every call: if its value has changed, so is the source. nil: nothing is.
+	Changes func() uint64
 	// ScriptRunner runs scripts that are files, where their source has no runner of its
 	// own; nil: they are refused.
 	ScriptRunner ScriptRunner
@@ -83,7 +85,11 @@ func New(s Source, o *Options) (*Provider, error) {
 		return nil, err
 	}
 	if !p.options.DisableCaching {
-		p.source = Cache(s, p.options.Every)
+		c := Cache(s, p.options.Every)
+		if own, ok := c.(*cache); ok {
+			own.changes = p.options.Changes
+		}
+		p.source = c
 	}
 	return p, nil
 }
@@ -104,6 +110,8 @@ type member struct {
 	skill Skill
 	view  skill.AgentSkill
 	owner string
+
+	shared bool // an upload that is visible to all tenants
 }
 
 // look gives the skills as they are, or were a moment ago.
@@ -122,6 +130,12 @@ func (p *Provider) look(ctx context.Context) (*snapshot, error) {
 	for i, g := range given {
 		m := member{skill: g, view: view(g)}
 		_, _, m.owner = origin(g)
+		if f, ok := g.(*FileSkill); ok && f.upload != nil {
+			m.view.Version, m.view.GrantName = f.upload.Version, f.GrantName()
+			if m.shared = f.upload.Shared; m.shared {
+				m.owner = ""
+			}
+		}
 		if m.owner != "" {
 			s.tenants[m.owner] = true
 		}
@@ -158,6 +172,9 @@ func (s *snapshot) of(tenant string) []member {
 			continue
 		}
 		if n := len(list); n > 0 && list[n-1].view.Name == m.view.Name {
+			if list[n-1].shared && m.owner == tenant && tenant != "" { // its own goes first
+				list[n-1] = m
+			}
 			continue
 		}
 		list = append(list, m)

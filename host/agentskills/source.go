@@ -141,8 +141,7 @@ func (d *deduplicate) Skills(ctx context.Context) ([]Skill, error) {
 	type key struct{ owner, name string }
 	first := make(map[key]int, len(all))
 	for i, s := range all {
-		_, _, owner := origin(s)
-		k := key{owner, s.Frontmatter().Name}
+		k := key{claimant(s), s.Frontmatter().Name}
 		if at, there := first[k]; !there || claim(s) > claim(all[at]) {
 			first[k] = i
 		}
@@ -151,7 +150,7 @@ func (d *deduplicate) Skills(ctx context.Context) ([]Skill, error) {
 	var kept []Skill
 	for i, s := range all {
 		name := s.Frontmatter().Name
-		_, _, owner := origin(s)
+		owner := claimant(s)
 		at, everybodys := first[key{"", name}]
 		if owner != "" && !everybodys {
 			at = first[key{owner, name}]
@@ -222,6 +221,9 @@ type cache struct {
 	every time.Duration
 	now   func() time.Time
 
+	changes func() uint64 // another value: what it said is old; nil: it is for every alone
+	changed uint64
+
 	turn  chan struct{} // full while someone looks
 	mu    sync.Mutex
 	list  []Skill
@@ -240,6 +242,14 @@ func Cache(s Source, every time.Duration) Source {
 		every = DefaultEvery
 	}
 	return &cache{Source: s, every: every, now: time.Now, turn: make(chan struct{}, 1)}
+}
+
+// revision is that of the source's changes.
+func (c *cache) revision() uint64 {
+	if c.changes == nil {
+		return 0
+	}
+	return c.changes()
 }
 
 func (c *cache) Skills(ctx context.Context) ([]Skill, error) {
@@ -262,7 +272,7 @@ func (c *cache) Skills(ctx context.Context) ([]Skill, error) {
 	if list, ok := c.remembered(false); ok { // of the one before
 		return list, nil
 	}
-	begun := c.now()
+	begun, at := c.now(), c.revision()
 	list, err := c.Source.Skills(ctx)
 	if err != nil {
 		if old, ok := c.remembered(true); ok && ctx.Err() == nil {
@@ -272,14 +282,14 @@ func (c *cache) Skills(ctx context.Context) ([]Skill, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.list, c.at, c.known = list, begun, true
+	c.list, c.at, c.changed, c.known = list, begun, at, true
 	return slices.Clone(list), nil
 }
 
 func (c *cache) remembered(old bool) ([]Skill, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.known || !old && c.now().Sub(c.at) >= c.every {
+	if !c.known || !old && (c.now().Sub(c.at) >= c.every || c.revision() != c.changed) {
 		return nil, false
 	}
 	return slices.Clone(c.list), true

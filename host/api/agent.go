@@ -55,7 +55,7 @@ func (s *Server) agentCatalogue(c *fiber.Ctx) error {
 			return err
 		}
 		for i := range page {
-			if !page[i].Enabled {
+			if !page[i].Callable() {
 				continue
 			}
 			if len(out) == limit {

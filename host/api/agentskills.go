@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,7 +86,7 @@ func (s *Server) listAgentSkills(c *fiber.Ctx) error {
 	var list []skill.AgentSkill
 	for _, a := range all[from:to] {
 		if decides {
-			a.Grant = string(allowed.State(a.Name, a.Digest))
+			a.Grant = string(allowed.State(cmp.Or(a.GrantName, a.Name), a.Digest))
 		}
 		list = append(list, listed(a))
 	}

@@ -49,7 +49,7 @@ func (h *Host) openAgentSkills(given []string, granted *skill.Grants) error {
 	var err error
 	h.tries, h.tried = given != nil, granted
 	h.grants = ScriptGrants(h.kept.db, h.settings.StateDir)
-	h.agents, err = agentskills.NewBuilder().UseRoots(roots, AgentOptions(h.settings)).UseFilter(h.offered).UseFileScriptRunner(run).UseLogger(h.log).Build()
+	h.agents, err = agentskills.NewBuilder().UseRoots(roots, AgentOptions(h.settings)).UseUploads(h.uploadChanges, h.uploadedAgents, AgentOptions(h.settings)).UseFilter(h.offered).UseFileScriptRunner(run).UseLogger(h.log).Build()
 	return err
 }
 
@@ -112,6 +112,10 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 	if native {
 		kind = skill.CLIPython
 	}
+	uploaded, err := s.upload(t.Skill)
+	if err != nil {
+		return nil, err
+	}
 	granted, err := s.granted(ctx, t.Skill)
 	if err != nil {
 		return nil, err
@@ -122,8 +126,12 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 			return nil, err
 		}
 	}
-	set, requires, err := s.packages.Use(t.Skill.Path())
-	if err != nil {
+	version := t.Skill.Frontmatter().Metadata["version"]
+	var set string
+	var requires []string
+	if uploaded != nil {
+		version, set, requires = uploaded.Descriptor.Version, uploaded.Packages, uploaded.Descriptor.Requires
+	} else if set, requires, err = s.packages.Use(t.Skill.Path()); err != nil {
 		return nil, err
 	}
 	caps := s.settings.Caps()
@@ -137,7 +145,7 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 	permissions.Data, permissions.Scratch = t.Skill.Trust() >= skill.Trusted, native
 	return &manifest.Skill{
 		Descriptor: skill.Descriptor{
-			ID: skill.ID(t.Skill.Frontmatter().Name), Version: t.Skill.Frontmatter().Metadata["version"], Description: t.Skill.Frontmatter().Description,
+			ID: skill.ID(t.Skill.Frontmatter().Name), Version: version, Description: t.Skill.Frontmatter().Description,
 			Runner: kind, Trust: t.Skill.Trust(), Digest: t.Skill.Digest(), Requires: requires, Enabled: s.offered(t.Skill), // which may have changed since the list was made
 		},
 		Owner: t.Skill.Owner(), Folder: folder, Limits: limits,

@@ -30,7 +30,7 @@ func (h *Host) granted(ctx context.Context, s *agentskills.FileSkill) (*skill.Gr
 	if h.tries {
 		return h.tried, nil
 	}
-	return h.grants.Granted(ctx, s.Frontmatter().Name, s.Digest())
+	return h.grants.Granted(ctx, s.GrantName(), s.Digest())
 }
 
 // Allowing reviews, allows and revokes what the scripts of Agent Skills may request and know.
@@ -46,7 +46,7 @@ func (a Allowing) Review(ctx context.Context, p skill.Principal, name string) (*
 	if err != nil {
 		return nil, err
 	}
-	c := allow.Current{Skill: f.Frontmatter().Name, Folder: f.Path()}
+	c := allow.Current{Skill: f.GrantName(), Folder: f.Path()}
 	if c.Digest, c.Files, err = manifest.DigestOfFiles(f.Path()); err != nil {
 		return nil, &skill.Error{Op: "host.Review", Code: skill.Conflict, Subject: name, Err: err, Message: skill.CleanText(fmt.Sprintf("the folder of %s cannot be allowed anything: %v", name, causeOf(err)), skill.MaxMessage)}
 	}
@@ -57,7 +57,7 @@ func (a Allowing) Review(ctx context.Context, p skill.Principal, name string) (*
 	if err != nil {
 		return nil, err
 	}
-	given := a.host.live.Load().Allowed().Scripts(grants.Skill{ID: skill.ID(c.Skill), Trust: f.Trust(), Owner: f.Owner()})
+	given := a.host.live.Load().Allowed().Scripts(grants.Skill{ID: skill.ID(f.Frontmatter().Name), Trust: f.Trust(), Owner: f.Owner()})
 	for _, n := range report.Needs.HTTP {
 		if rule, err := allow.ParseRule(n.Name); err == nil {
 			c.HTTP = append(c.HTTP, allow.Ask{Name: rule, File: n.File, Line: n.Line, Given: grants.Permit(given.HTTP, rule)})
@@ -97,7 +97,7 @@ func (a Allowing) Standing(ctx context.Context, p skill.Principal, args json.Raw
 	if err != nil {
 		return allow.Standing{}, err
 	}
-	out := allow.Standing{Skill: t.Skill.Frontmatter().Name, Digest: t.Skill.Digest(), State: allow.Nothing}
+	out := allow.Standing{Skill: t.Skill.GrantName(), Digest: t.Skill.Digest(), State: allow.Nothing}
 	g, err := a.host.grants.Get(ctx, out.Skill)
 	if g != nil {
 		out.State = allow.Digests{g.Skill: g.Digest}.State(out.Skill, out.Digest)
@@ -135,6 +135,9 @@ func (a Allowing) Digests(ctx context.Context, p skill.Principal) (allow.Digests
 
 // Revoke removes a grant. It needs the scope skills:admin.
 func (a Allowing) Revoke(ctx context.Context, p skill.Principal, name string) error {
+	if f, err := a.host.agents.Folder(ctx, p, name); err == nil {
+		name = f.GrantName()
+	}
 	return a.host.grants.Revoke(ctx, p, name)
 }
 

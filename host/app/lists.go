@@ -153,7 +153,7 @@ func (h *Host) tools(ctx context.Context, p skill.Principal, own []skill.Tool) (
 		if ctx.Err() != nil {
 			return nil, listLeft(ctx)
 		}
-		if skills[i].Enabled {
+		if skills[i].Callable() {
 			made = append(made, tools.Of(&skills[i]))
 		}
 	}

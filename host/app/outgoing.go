@@ -77,7 +77,7 @@ func (h *Host) forCode(execution string) []byte {
 	if p, ok := h.door.Caller(execution); ok && p.May(skill.ScopeRead) {
 		all, err := h.Catalogue().seen(p)
 		for i := range all {
-			if d := &all[i]; err == nil && d.Enabled && d.ID != skill.RunCode && p.MayInvoke(d.ID) {
+			if d := &all[i]; err == nil && d.Callable() && d.ID != skill.RunCode && p.MayInvoke(d.ID) {
 				list = append(list, tools.Of(d))
 			}
 		}

@@ -35,7 +35,7 @@ func TestPulledUploads(t *testing.T) {
 	t.Cleanup(elsewhere.Close)
 	key := musttest.Get(share.GenerateKey())(t)
 	limits := skill.Limits{Timeout: 1, Memory: 1, Fuel: 1, Output: 1, Scratch: 1}
-	admission := musttest.Get(admission.New(admission.Options{Registry: skills.Options{Defaults: limits, Caps: limits}, Checker: moduleChecker{}}))(t)
+	admission := musttest.Get(admission.New(admission.Options{Registry: skills.Options{Defaults: limits, Caps: limits}, Checker: moduleChecker{}, Agent: ReadUpload(skills.Options{Defaults: limits, Caps: limits})}))(t)
 	carrier := musttest.Get(share.New(share.Options{Admission: admission}))(t)
 	remote := share.NewRemote(share.RemoteOptions{})
 	t.Cleanup(remote.Close)
@@ -44,7 +44,11 @@ func TestPulledUploads(t *testing.T) {
 		t.Helper()
 		folder := filepath.Join(t.TempDir(), id)
 		musttest.Do(t, os.Mkdir(folder, 0o700))
-		for name, text := range map[string]string{"skill.yaml": manifestOf(id, version, manifest), "m.mjs": "console.log('{}')\n", "m.py": ""} {
+		files := map[string]string{"skill.yaml": manifestOf(id, version, manifest), "m.mjs": "console.log('{}')\n", "m.py": ""}
+		if manifest == "" {
+			files = map[string]string{"SKILL.md": "---\nname: " + id + "\ndescription: Notes.\nmetadata: {version: \"" + version + "\"}\n---\nText.\n"}
+		}
+		for name, text := range files {
 			musttest.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 		}
 		p, err := carrier.Pack(t.Context(), folder, t.TempDir())
@@ -70,10 +74,11 @@ func TestPulledUploads(t *testing.T) {
 	push("acme/a", "a", "1.1.0", script, true)
 	push("acme/plain", "plain", "1.0.0", script, false)
 	push("acme/other", "other", "1.0.0", script, true)
+	push("acme/note", "note", "1.0.0", "", true)
 	push("acme/native", "a-native", "1.0.0", "type: cli\nruntime: python\nentry: m.py\n", true)
 
 	policy := filepath.Join(t.TempDir(), "trust.yaml")
-	text := fmt.Sprintf("publishers:\n  - {name: acme, keys: [%q], skills: [a, a-native, quick], trust: trusted}\n", key.Public())
+	text := fmt.Sprintf("publishers:\n  - {name: acme, keys: [%q], skills: [a, a-native, quick, note], trust: trusted}\n", key.Public())
 	musttest.Do(t, os.WriteFile(policy, []byte(text), 0o600))
 	v := serve(t, settings(t, map[string]string{"pull-hosts": "r.example.com, " + at, "trust-policy": policy}))
 	pull := func(query, body string) answer {
@@ -89,6 +94,10 @@ func TestPulledUploads(t *testing.T) {
 	expect(t, "an older one", pull("", ref("acme/a:0.9.0")), "409 DOWNGRADE_REFUSED")
 	expect(t, "the newest, enabled", pull("", fmt.Sprintf(`{"reference": %q, "enable": true}`, at+"/acme/a")), "201 1.1.0 enabled")
 	expect(t, "one in between", pull("", ref("acme/a:1.0.0")), "409 DOWNGRADE_REFUSED")
+	expect(t, "an Agent Skill", pull("", fmt.Sprintf(`{"reference": %q, "enable": true}`, at+"/acme/note")), "201 1.0.0 enabled")
+	if a := v.do(t, "GET", "/agent-skills/note", "", nil); a.Status != 200 || a.Version != "1.0.0" {
+		t.Errorf("the Agent Skill: %+v", a)
+	}
 	expect(t, "unsigned", pull("", ref("acme/plain")), "403 SIGNATURE_MISSING")
 	expect(t, "not the publisher's", pull("", ref("acme/other")), "403 PUBLISHER_DENIED")
 	expect(t, "native, though the publisher is trusted", pull("", ref("acme/native")), "422 INVALID_MANIFEST")

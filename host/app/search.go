@@ -64,7 +64,7 @@ func (h *Host) searchable(ctx context.Context, p skill.Principal) (*searchable, 
 	var docs []store.Document
 	for i := range skills {
 		d := &skills[i]
-		if !d.Enabled || d.ID == skill.RunCode {
+		if !d.Callable() || d.ID == skill.RunCode {
 			continue
 		}
 		t := tools.Of(d)

@@ -67,7 +67,7 @@ func (h *Host) openUploads() error {
 	s := h.settings
 	read := manifest.Options{Defaults: s.Defaults(), Caps: s.Caps(), Packages: runtimes.CheckRequires, Schemas: h.schemas}
 	admission, err := admission.New(admission.Options{
-		Registry: read, Checker: moduleChecker{h}, MaxArchive: s.MaxUpload(),
+		Registry: read, Checker: moduleChecker{h}, MaxArchive: s.MaxUpload(), Agent: ReadUpload(read),
 		Grant: func(k *manifest.Skill) skill.Permissions { return Granted(h.live.Load(), k) },
 	})
 	if err != nil {
@@ -75,7 +75,7 @@ func (h *Host) openUploads() error {
 	}
 	o := catalogue.Options{
 		DB: h.kept.db, Dir: uploadsDir(s.StateDir), Admission: admission, Reserved: h.skills.Has, Log: h.log, Now: h.kept.log.DatabaseTime,
-		Read:   func(folder string) (*manifest.Skill, []manifest.Problem) { return manifest.ReadFolder(folder, read) },
+		Read:   ReadUpload(read),
 		Skills: s.UploadSkills, Versions: s.UploadVersions, Packages: h.packages, Bytes: s.UploadBytes(), Grace: uploadGrace, Alone: h.alone,
 	}
 	if h.kept.db.Kind() == store.SQLite {
@@ -184,6 +184,9 @@ func (o *oneUpload) admit(ctx context.Context, src admission.Source, dryRun bool
 	if err == nil {
 		err = o.holds(admitted)
 	}
+	if err == nil {
+		err = o.of.ahead.host.freeName(ctx, o.by, admitted.Skill)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -281,6 +284,9 @@ func (u *uploads) warmEnabled() {
 
 // warmUpload has what an upload runs on compiled; its own code runs with its calls only.
 func (h *Host) warmUpload(ctx context.Context, s *manifest.Skill) {
+	if s.Descriptor.Runner == skill.Agentic {
+		return
+	}
 	h.done(ctx, "warmed up", string(s.Primary.Kind), func() error { return h.compiled(ctx, s) })
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"sync"
 	"syscall"
@@ -242,6 +243,48 @@ func (s *Store) List(tenant string) ([]*manifest.Skill, error) {
 		}
 	}
 	slices.SortFunc(list, func(a, b *manifest.Skill) int { return cmp.Compare(a.Descriptor.ID, b.Descriptor.ID) })
+	return list, nil
+}
+
+// AgentSkill is an uploaded Agent Skill.
+type AgentSkill struct {
+	*manifest.Skill
+	Shared bool // other tenants find this version
+}
+
+// AgentSkills returns the Agent Skills of all tenants that can be used: of each the current version, and the one that
+// other tenants find, if that is another one.
+func (s *Store) AgentSkills() (list []AgentSkill, err error) {
+	s.mu.RLock()
+	records := slices.Collect(maps.Values(s.skills))
+	s.mu.RUnlock()
+	for _, r := range records {
+		own, may := r.choose(r.key.tenant, "")
+		if !may {
+			own = nil
+		}
+		others, may := r.choose("", "")
+		if !may || r.key.tenant == "" {
+			others = nil
+		}
+		versions := []*version{own, others}
+		if own == others {
+			versions = versions[:1]
+		}
+		for _, v := range versions {
+			if v == nil || v.absent {
+				continue
+			}
+			found, err := s.skill(r, v, true)
+			switch {
+			case skill.CodeOf(err) == skill.NotFound: // it is being fetched again
+			case err != nil:
+				return nil, err
+			case found.Descriptor.Runner == skill.Agentic && found.Descriptor.Enabled:
+				list = append(list, AgentSkill{found, v == others})
+			}
+		}
+	}
 	return list, nil
 }
 

@@ -74,6 +74,7 @@ type Store struct {
 
 	changes   map[string]uint64 // of the skills of each tenant
 	approvals uint64            // changes of the skills of tenants that have approved ones
+	all       uint64            // changes of the skills of all tenants
 
 	closed  bool
 	garbage map[string]bool // folders that could not be removed
@@ -320,10 +321,18 @@ func (s *Store) Revision(tenant string) Revision {
 	return Revision{s.changes[tenant], s.approvals}
 }
 
+// Changes changes with everything that is kept of the skills of all tenants.
+func (s *Store) Changes() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.all
+}
+
 // index finds out again whose approved versions an id means, after a change of a tenant's
 // skills; mu is held.
 func (s *Store) index(changed string) {
 	s.changes[changed]++
+	s.all++
 	shared := s.shares(changed)
 	clear(s.approved)
 	for k, r := range s.skills {

@@ -75,6 +75,12 @@ func (d *Dispatcher) found(next handler) handler {
 		if !s.Descriptor.Enabled {
 			return disabled(&s.Descriptor)
 		}
+		if s.Descriptor.Runner == skill.Agentic {
+			return &skill.Error{
+				Op: "dispatch.found", Code: skill.InvalidArgument, Subject: string(s.Descriptor.ID),
+				Message: fmt.Sprintf("%s is an Agent Skill; run one of its scripts with POST /agent-skills/%s/scripts/{script}:run", s.Descriptor.ID, s.Descriptor.ID),
+			}
+		}
 		return next(ctx, c)
 	}
 }

@@ -285,12 +285,15 @@ func (p *parser) version(n *yaml.Node, m *manifest) {
 	if !p.text(n, "version", &s) {
 		return
 	}
-	if len(s) > 64 || !semver.MatchString(s) {
+	if !ValidVersion(s) {
 		p.report(n.Line, "invalid version %s: use three numbers, like 0.1.0", safeyaml.Quote(s))
 		return
 	}
 	m.version = s
 }
+
+// ValidVersion reports whether a text is a semantic version of at most 64 bytes.
+func ValidVersion(s string) bool { return len(s) <= 64 && semver.MatchString(s) }
 
 const maxDescription = 1024
 

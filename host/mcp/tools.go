@@ -74,7 +74,7 @@ func (c *caller) listTools(ctx context.Context, r *mcp.ListToolsRequest) (mcp.Re
 		return nil, err
 	}
 	for i := range page {
-		if d := &page[i]; d.Enabled {
+		if d := &page[i]; d.Callable() {
 			t := describe(d)
 			res.Tools = append(res.Tools, toolOf(&t, d))
 		}

@@ -149,7 +149,7 @@ func (c *caller) catalogue(at any) (sum stamp, err error) {
 			return sum, err
 		}
 		for i := range page {
-			if d := &page[i]; d.Enabled {
+			if d := &page[i]; d.Callable() {
 				of := stampOf(d)
 				h.Write(of[:]) // a hash does not fail
 			}

@@ -16,13 +16,16 @@ type AgentSkill struct {
 	Compatibility string            `json:"compatibility,omitempty"`
 	AllowedTools  []string          `json:"allowed_tools,omitempty"`
 	Metadata      map[string]string `json:"metadata,omitempty"`
-	Digest        string            `json:"digest"` // "sha256:" and 64 hex digits, of all that it consists of
+	Version       string            `json:"version,omitempty"` // of an upload
+	Digest        string            `json:"digest"`            // "sha256:" and 64 hex digits, of all that it consists of
 	Trust         Trust             `json:"trust"`
 	Resources     []AgentFile       `json:"resources"` // in order of name, never nil
 	Scripts       []AgentFile       `json:"scripts"`   // the same
 	// Grant says in lists whether its scripts were allowed something: "none", "allowed", or "changed"
 	// where other files were. Those who may not decide get "".
 	Grant string `json:"grant,omitempty"`
+	// GrantName is the name under which its scripts are allowed something; "": Name.
+	GrantName string `json:"-"`
 }
 
 // Found is a result of a search.

@@ -47,6 +47,8 @@ const (
 	CLIPython      Kind = "cli:python"
 	CLIExec        Kind = "cli:exec"
 	HTTP           Kind = "http"
+	// Agentic is an uploaded Agent Skill. It is not called: models read it, and run its scripts.
+	Agentic Kind = "agent-skill"
 )
 
 // OwnModule says that the entry of a skill of this kind is a WebAssembly module.
@@ -162,6 +164,9 @@ type Descriptor struct {
 	OutputSchema json.RawMessage `json:"output_schema"`
 	Cost         *Cost           `json:"cost_metadata,omitempty"`
 }
+
+// Callable reports whether the skill can be called: it is enabled, and no Agent Skill.
+func (d *Descriptor) Callable() bool { return d.Enabled && d.Runner != Agentic }
 
 // State is what became of an uploaded version.
 type State string

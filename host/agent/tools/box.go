@@ -166,7 +166,7 @@ func (b *Toolbox) callable(p skill.Principal) (all []*skill.Descriptor, err erro
 			if d.ID <= last { // the catalogue changed between two pages
 				continue
 			}
-			if last = d.ID; d.Enabled && p.MayInvoke(d.ID) && validName(NameOf(d.ID)) {
+			if last = d.ID; d.Callable() && p.MayInvoke(d.ID) && validName(NameOf(d.ID)) {
 				all = append(all, d)
 			}
 		}

@@ -60,7 +60,7 @@ func Of(d *skill.Descriptor) skill.Tool {
 func All(list []skill.Descriptor) []skill.Tool {
 	out := []skill.Tool{}
 	for i := range list {
-		if list[i].Enabled {
+		if list[i].Callable() {
 			out = append(out, Of(&list[i]))
 		}
 	}

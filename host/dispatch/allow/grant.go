@@ -116,8 +116,15 @@ func (g *Grant) granted() (out *skill.Grants, err error) {
 
 // check brings a grant into the form that is kept, and refuses what no grant can be.
 func (g *Grant) check() error {
-	if _, err := skill.ParseID(g.Skill); err != nil {
+	tenant, id, uploaded := strings.Cut(g.Skill, "/") // acme/name
+	if !uploaded {
+		id = g.Skill
+	}
+	if _, err := skill.ParseID(id); err != nil {
 		return err
+	}
+	if uploaded && strings.Trim(tenant, ".") == "" {
+		return wrong("invalid tenant %q", tenant)
 	}
 	if len(g.HTTP) > maxRules || len(g.Env) > maxEnv {
 		return wrong("too many rules or variables; the limits are %d and %d", maxRules, maxEnv)

@@ -21,8 +21,8 @@ MOST = 64 << 20  # bytes that a host unpacks
 def folder(path: str) -> bytes:
     """A zip of the files in a folder, without hidden ones and what builds leave. The same files
     give the same bytes."""
-    if not os.path.isfile(os.path.join(path, "skill.yaml")):
-        raise OpenSkillError("the folder has no skill.yaml")
+    if not any(os.path.isfile(os.path.join(path, name)) for name in ("skill.yaml", "SKILL.md")):
+        raise OpenSkillError("the folder has neither skill.yaml nor SKILL.md")
     names: List[str] = []
     for at, folders, files in os.walk(path, onerror=_fail):
         folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in LEFT_OUT)
