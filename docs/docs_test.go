@@ -248,9 +248,8 @@ func TestWhatThePagesShow(t *testing.T) {
 	w.registry = w.listen(t, "skill registry")
 	asks, talks := *w, *w
 	asks.env = append(slices.Clone(w.env), secured...)
-	for _, state := range []string{".openskill-keys", ".openskill-model"} {
-		t.Cleanup(hosttest.Modules(t, repo(t), filepath.Join(w.dir, state)))
-	}
+	t.Cleanup(hosttest.Modules(t, repo(t), filepath.Join(w.dir, ".openskill-keys")))
+	hosttest.Runtimes(t, repo(t), filepath.Join(w.dir, ".openskill-model"))
 	asks.serve(t)
 	talks.env = append(slices.Clone(w.env), "OPENSKILL_STATE_DIR=.openskill-model", "OPENAI_API_BASE=http://"+w.listen(t, "fakellm")+"/v1", "OPENAI_MODEL=scripted")
 	talks.serve(t)

@@ -30,6 +30,13 @@ type Quotas interface {
 	Request(ctx context.Context, p skill.Principal) error
 }
 
+// Workspaces are folders that the calls of a conversation share. Errors are *skill.Error.
+type Workspaces interface {
+	// PutFiles adds files to a workspace, which is created if it does not exist.
+	PutFiles(ctx context.Context, p skill.Principal, id string, files []skill.FileRef) error
+	Get(ctx context.Context, p skill.Principal, id string) (*skill.Workspace, error)
+}
+
 // Options of an [Agent]. What does not say what nil means is required, and each number
 // must be above zero.
 type Options struct {
@@ -42,7 +49,9 @@ type Options struct {
 	// Approvals is asked where a call waits for an approval; nil: nobody decides in a
 	// conversation, and a call that waited is made again when its caller says so.
 	Approvals Approvals
-	Quotas    Quotas // counts each turn and task as a request of its caller; nil: nothing does
+	// Workspaces keep the files of conversations; nil: conversations have none.
+	Workspaces Workspaces
+	Quotas     Quotas // counts each turn and task as a request of its caller; nil: nothing does
 
 	Concurrent int       // turns and tasks of all callers at once; more are RATE_LIMITED
 	Alone      bool      // all callers are one tenant, which may have all of these

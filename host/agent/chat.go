@@ -25,7 +25,9 @@ type ChatRequest struct {
 	Conversation string // ""; a new one
 	Provider     string // "": the host's choice
 	Model        string
-	Tools        tools.Form // "": as many skills as a model can have; see [tools.Toolbox.For]
+	Files        []skill.FileRef // added to the workspace
+	Workspace    string          // of all calls of the turn; "": that of the conversation, if it has one
+	Tools        tools.Form      // "": as many skills as a model can have; see [tools.Toolbox.For]
 	// The limits may only lower what the host allows; 0: no opinion.
 	MaxIterations int
 	MaxToolCalls  int
@@ -74,6 +76,7 @@ type Answer struct {
 	Provider     string     `json:"provider"`
 	Model        string     `json:"model"`
 	Approvals    []Awaited  `json:"approvals,omitempty"` // what a turn that ended as approval_required waits for
+	Workspace    string     `json:"workspace,omitempty"` // that the calls used
 }
 
 // EventKind is a kind of [Event], and its name in a stream.

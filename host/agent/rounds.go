@@ -275,7 +275,7 @@ func (t *turn) call(ctx context.Context, calls []asked) {
 			defer func() { ended <- i }()
 			c.outcome = t.tools.Call(ctx, tools.Call{
 				ID: c.call.ID, Name: c.name, Arguments: c.call.Arguments, Trace: t.trace, Limits: limits,
-				Turn: skill.Turn{Session: t.conv.ID, Iteration: c.iteration, Tokens: c.tokens},
+				Turn: skill.Turn{Session: t.conv.ID, Iteration: c.iteration, Tokens: c.tokens, Workspace: t.room},
 			})
 		})
 	}

@@ -29,7 +29,8 @@ const maxMessage = 32 << 10
 type turn struct {
 	driver
 	hear func(Event)
-	form tools.Form
+	asks *ChatRequest
+	room string // the id of the workspace; "": none
 
 	retries  int           // answers in a row with calls that are wrong, after the first
 	callTime time.Duration // of each call; 0: as the skill and the host have it
@@ -181,7 +182,7 @@ func (a *Agent) serve(ctx context.Context, p skill.Principal, r *ChatRequest, he
 	}
 	defer leave()
 	t := &turn{
-		driver: driver{Agent: a, p: p, trace: r.Trace, kind: "conversation", session: id, model: model}, hear: hear, form: r.Tools,
+		driver: driver{Agent: a, p: p, trace: r.Trace, kind: "conversation", session: id, model: model}, hear: hear, asks: r,
 		conv:    &conversations.Conversation{ID: id, Owner: ownerOf(p)},
 		retries: retries, callTime: time.Duration(r.TimeoutMS) * time.Millisecond,
 	}
@@ -218,7 +219,7 @@ func (t *turn) open(ctx context.Context, isNew bool) error {
 		t.conv = conv
 	}
 	t.first, t.tokens = t.conv.Iterations, t.conv.Tokens
-	set, err := t.o.Tools(ctx, t.p, nil, t.form)
+	set, err := t.o.Tools(ctx, t.p, nil, t.asks.Tools)
 	if err != nil {
 		return t.endOr(ctx, err)
 	}
@@ -227,7 +228,11 @@ func (t *turn) open(ctx context.Context, isNew bool) error {
 	if more := set.Instructions(); more != "" {
 		system += "\n\n" + more
 	}
-	t.request = llm.Request{System: system, Tools: set.List()}
+	files, err := t.openWorkspace(ctx)
+	if err != nil {
+		return t.endOr(ctx, err)
+	}
+	t.request = llm.Request{System: system + files, Tools: set.List()}
 	t.history.fixed = t.model.Tokens(&t.request)
 	return nil
 }
@@ -349,6 +354,7 @@ type turnEnd struct {
 // answered keeps the end of the turn, and tells it.
 func (t *turn) answered(ctx context.Context, end turnEnd) (*Answer, error) {
 	a := &Answer{
+		Workspace:    t.room,
 		Conversation: t.conv.ID, Answer: end.text, ToolCalls: t.calls, Iterations: t.asked, Usage: *t.usage(),
 		StopReason: end.reason, Trace: string(t.trace), Provider: t.model.Provider, Model: t.model.Name, Approvals: t.awaited,
 	}

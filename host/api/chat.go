@@ -69,6 +69,8 @@ func decodeChat(b []byte, stream *bool) (r agent.ChatRequest, err error) {
 			return text(&r.Message, 0)(field, value)
 		}},
 		{"conversation_id", text(&r.Conversation, maxConversation)},
+		{"files", filesOf(&r.Files)},
+		{"workspace", text(&r.Workspace, 64)},
 	}, turnMembers(&r, stream)...))
 	if err == nil && !said {
 		err = invalidField("message", `is missing; send {"message": "…"}`)

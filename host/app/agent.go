@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -10,6 +11,9 @@ import (
 	"openskill/host/agent/llm"
 	"openskill/host/agent/tools"
 	"openskill/host/app/config"
+	"openskill/host/dispatch"
+	"openskill/host/records"
+	"openskill/sdk/skill"
 )
 
 // maxCost bounds a turn or a task where the operator has set no limit.
@@ -40,7 +44,7 @@ func (h *Host) openAgent() error {
 		kinds[name] = agent.TaskKind(k)
 	}
 	h.agent, err = agent.New(agent.Options{
-		Models: h.models, Tools: box.For, Store: conversations.NewStore(h.kept.db), Sessions: conversations.NewStore(h.kept.db), Approvals: h.approvals, Quotas: h.kept.quotas,
+		Models: h.models, Tools: box.For, Store: conversations.NewStore(h.kept.db), Sessions: conversations.NewStore(h.kept.db), Approvals: h.approvals, Workspaces: conversationFiles{h.door, h.kept.spaces}, Quotas: h.kept.quotas,
 		Concurrent: s.AgentTurns, Alone: h.alone, ToolCalls: s.AgentToolCalls, Cost: cost, Fuel: s.AgentFuel, Days: int(s.AgentDays), // at most a century
 		Chat: agent.ChatOptions{
 			Iterations: s.AgentIterations, Tokens: s.AgentTokens, Time: config.Seconds(s.AgentTimeoutS), ReplyTokens: s.AgentReplyTokens,
@@ -54,6 +58,17 @@ func (h *Host) openAgent() error {
 		Ended: h.metrics.Turn, Log: h.log, Now: h.kept.log.DatabaseTime,
 	})
 	return err
+}
+
+// conversationFiles are the workspaces of conversations.
+type conversationFiles struct {
+	*dispatch.Dispatcher
+	spaces *records.Workspaces
+}
+
+// Get implements [agent.Workspaces].
+func (c conversationFiles) Get(ctx context.Context, p skill.Principal, id string) (*skill.Workspace, error) {
+	return c.spaces.Get(ctx, p, id)
 }
 
 // Providers lists the providers of models that are configured, the default first.

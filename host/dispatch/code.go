@@ -52,6 +52,7 @@ func (c *call) readCode() error {
 	if c.workspaceRef = c.request.Workspace; in.Workspace != "" {
 		c.workspaceRef = skill.WorkspaceRef{ID: in.Workspace, Always: in.Commit == "always"}
 	}
+	c.joinConversation()
 	return c.checkFiles(target.Entry)
 }
 

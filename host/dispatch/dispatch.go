@@ -183,6 +183,7 @@ type call struct {
 	files        []skill.File         // content of fileRefs, then of the workspace
 	fileInfos    []records.FileInfo   // of fileRefs, for the record
 	workspaceRef skill.WorkspaceRef
+	optional     bool             // the workspace is that of the conversation: skills that cannot use it run without
 	workspace    *skill.Workspace // before the call; nil: the call names none
 	begun        time.Time
 	executionID  string

@@ -159,7 +159,11 @@ func (d *Dispatcher) check(ctx context.Context, c *call) error {
 		defer leave()
 		err = c.skill.CheckInput(value, steps)
 	}
-	switch c.fileRefs, c.workspaceRef = c.request.Files, c.request.Workspace; {
+	c.fileRefs, c.workspaceRef = c.request.Files, c.request.Workspace
+	if c.skill.Permissions.Scratch {
+		c.joinConversation()
+	}
+	switch {
 	case err != nil:
 	case c.skill.Code:
 		return c.readCode()
@@ -267,10 +271,14 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	default:
 		work.Stdin = stdin(c)
 	}
-	work.Files, work.ReportRemoved = append(work.Files, c.files...), c.workspace != nil
-	if (len(c.files) > 0 || c.workspace != nil) && OutsideSandbox(target.Kind) {
+	switch {
+	case len(c.files) == 0 && c.workspace == nil || !OutsideSandbox(target.Kind):
+	case c.optional:
+		c.files, c.workspace = nil, nil
+	default:
 		return invalidFile("files", "and workspace are not supported by skills that run outside the sandbox")
 	}
+	work.Files, work.ReportRemoved = append(work.Files, c.files...), c.workspace != nil
 	if err := d.tape(c, work); err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func (d *Dispatcher) Nested(ctx context.Context, executionID string, id skill.ID
 		principal: of.principal, begun: d.o.Now(), executionID: d.o.NewID(), parent: of.executionID,
 		request: skill.Request{SkillID: id, Input: input, TraceID: of.request.TraceID, Turn: of.request.Turn},
 	}
-	c.request.Turn.Tokens = 0
+	c.request.Turn.Tokens, c.request.Turn.Workspace = 0, "" // the code has the workspace
 	if c.request.Turn.Session == "" {
 		c.request.Turn.Session = of.executionID
 	}

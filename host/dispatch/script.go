@@ -81,6 +81,7 @@ func (d *Dispatcher) lineChecked(next handler) handler {
 			return err
 		}
 		c.fileRefs, c.workspaceRef = c.script.Files, c.script.Workspace
+		c.joinConversation()
 		if err := c.checkFiles(""); err != nil {
 			return err
 		}

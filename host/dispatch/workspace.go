@@ -20,6 +20,36 @@ type Workspaces interface {
 	Save(ctx context.Context, p skill.Principal, w *skill.Workspace, c *records.WorkspaceChange) error
 }
 
+// joinConversation makes a call use the workspace of its conversation, if it names none and no files.
+func (c *call) joinConversation() {
+	if c.workspaceRef.ID == "" && c.again == nil && c.request.Turn.Workspace != "" {
+		c.workspaceRef.ID, c.optional = c.request.Turn.Workspace, len(c.fileRefs) == 0
+	}
+}
+
+// PutFiles adds files to a workspace, which is created if it does not exist.
+func (d *Dispatcher) PutFiles(ctx context.Context, p skill.Principal, id string, files []skill.FileRef) error {
+	if d.o.Workspaces == nil {
+		return &skill.Error{Op: "dispatch.PutFiles", Code: skill.NotFound, Subject: "workspace", Message: "workspaces are not supported by this host"}
+	}
+	if !p.MayInvokeSome() {
+		return &skill.Error{Op: "dispatch.PutFiles", Code: skill.Forbidden, Message: "files need the scope " + skill.ScopeInvoke}
+	}
+	c := &call{principal: p, fileRefs: files, workspaceRef: skill.WorkspaceRef{ID: id}}
+	if err := c.checkFiles(""); err != nil {
+		return err
+	}
+	put := func(ctx context.Context, c *call) error {
+		w, leave, err := d.o.Workspaces.Enter(ctx, p, id)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		return d.o.Workspaces.Save(ctx, p, w, c.change())
+	}
+	return d.withFiles(put)(ctx, c)
+}
+
 // withWorkspace adds the files of the workspace to the call and reserves the workspace until the call has ended.
 // Files of the request, and the code, replace workspace files of the same name.
 func (d *Dispatcher) withWorkspace(next handler) handler {
@@ -70,23 +100,7 @@ func (d *Dispatcher) saveWorkspace(next handler) handler {
 		if c.workspace == nil || c.reply == nil || err != nil && !c.workspaceRef.Always {
 			return err
 		}
-		change := &records.WorkspaceChange{Removed: c.reply.Removed}
-		for _, a := range c.reply.Artifacts {
-			if c.listed(&a) {
-				change.Written = append(change.Written, a)
-			}
-		}
-		// Files of the request become part of the workspace, also where the guest did not change them.
-		for i, info := range c.fileInfos {
-			f := &c.files[i]
-			switch {
-			case slices.Contains(change.Removed, f.Name), slices.ContainsFunc(change.Written, func(a skill.Artifact) bool { return a.Name == f.Name }):
-			case f.Path != "":
-				change.Kept = append(change.Kept, skill.WorkspaceFile{Name: f.Name, ID: info.SHA256, Size: info.Size})
-			default:
-				change.Written = append(change.Written, skill.Artifact{Name: f.Name, Data: f.Data})
-			}
-		}
+		change := c.change()
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 		defer stop()
 		switch saveErr := d.o.Workspaces.Save(ctx, c.principal, c.workspace, change); {
@@ -98,4 +112,29 @@ func (d *Dispatcher) saveWorkspace(next handler) handler {
 		}
 		return err
 	}
+}
+
+// change returns what a call changes in its workspace. Files of the request become part of it, also where the guest did
+// not change them.
+func (c *call) change() *records.WorkspaceChange {
+	change := &records.WorkspaceChange{}
+	if c.reply != nil {
+		change.Removed = c.reply.Removed
+		for _, a := range c.reply.Artifacts {
+			if c.listed(&a) {
+				change.Written = append(change.Written, a)
+			}
+		}
+	}
+	for i, info := range c.fileInfos {
+		f := &c.files[i]
+		switch {
+		case slices.Contains(change.Removed, f.Name), slices.ContainsFunc(change.Written, func(a skill.Artifact) bool { return a.Name == f.Name }):
+		case f.Path != "":
+			change.Kept = append(change.Kept, skill.WorkspaceFile{Name: f.Name, ID: info.SHA256, Size: info.Size})
+		default:
+			change.Written = append(change.Written, skill.Artifact{Name: f.Name, Data: f.Data})
+		}
+	}
+	return change
 }

@@ -157,3 +157,81 @@ func TestNativeSkillsGetNoFiles(t *testing.T) {
 		t.Error("it ran")
 	}
 }
+
+// TestWorkspaceOfConversation: calls of an agent's turn use the workspace of the conversation, if their skill can. Skills
+// that code calls do not: the code has it.
+func TestWorkspaceOfConversation(t *testing.T) {
+	space := &oneSpace{}
+	h := nesting(t, func(o *Options) { o.Workspaces = space }, func(h *house, c *skill.Call) {
+		if r := h.Nested(context.Background(), c.ExecutionID, "stats", oneNumber); !r.Success {
+			t.Errorf("the skill that code calls: %+v", r.Error)
+		}
+	})
+	turn := skill.Turn{Session: "s", Workspace: "w"}
+	code := run(`{"language": "python", "code": "x"}`)
+	code.Turn = turn
+	if r := h.Invoke(context.Background(), skill.Local(), code); !r.Success || len(h.python.Calls()[0].Files) != 2 || space.saved == nil {
+		t.Errorf("code: %+v, saved %+v", r.Error, space.saved)
+	}
+	if nested := h.wasm.Calls()[0]; len(nested.Files) != 0 || nested.ReportRemoved {
+		t.Errorf("the skill that code calls got %+v", nested.Files)
+	}
+	named := run(`{"language": "python", "code": "x", "workspace": "../other"}`)
+	named.Turn = turn
+	if r := h.Invoke(context.Background(), skill.Local(), named); codeOfResult(r) != skill.InvalidArgument {
+		t.Errorf("a workspace that the call names: %+v", r.Error)
+	}
+
+	space = &oneSpace{}
+	other := open(t, func(o *Options) { o.Workspaces, o.Files = space, keepsFiles{} })
+	for id, files := range map[skill.ID]int{"stats": 1, "plain": 0} { // which has no working folder
+		req := ask(id, `{"numbers": [1]}`)
+		req.Turn = turn
+		other.wasm.Answer = runnertest.Always(skill.Reply{Stdout: []byte(`{"mean": 1}`)})
+		before := len(other.wasm.Calls())
+		if r := other.Invoke(context.Background(), skill.Local(), req); !r.Success || len(other.wasm.Calls()[before].Files) != files {
+			t.Errorf("%s: %+v, %+v", id, r.Error, other.wasm.Calls()[before:])
+		}
+	}
+	space.saved = nil
+	other.wasm.NotReady = &skill.Error{Op: "x", Code: skill.NotFound, Message: "not built"} // so the native fallback runs
+	other.cli.Answer = runnertest.Always(skill.Reply{Stdout: []byte(`{"mean": 1}`)})
+	req := ask("stats", `{"numbers": [1]}`)
+	req.Turn = turn
+	if r := other.Invoke(context.Background(), skill.Local(), req); !r.Success || len(other.cli.Calls()[0].Files) != 0 || space.saved != nil {
+		t.Errorf("outside the sandbox: %+v, %+v", r.Error, space.saved)
+	}
+}
+
+// TestPutFiles: files are added to a workspace without a call.
+func TestPutFiles(t *testing.T) {
+	space := &oneSpace{}
+	h := codeHouse(t, func(o *Options) { o.Workspaces = space })
+	text, bad := "x", "!"
+	if err := h.PutFiles(t.Context(), skill.Local(), "w", []skill.FileRef{{Name: "b", Text: &text}, {Name: "up", ID: strings.Repeat("a", 64)}}); err != nil {
+		t.Fatal(err)
+	}
+	if c := space.saved; len(c.Written) != 1 || c.Written[0].Name != "b" || len(c.Kept) != 1 || c.Kept[0].Name != "up" || space.in != 0 {
+		t.Errorf("%+v", c)
+	}
+	for name, c := range map[string]struct {
+		p     skill.Principal
+		id    string
+		files []skill.FileRef
+		want  skill.Code
+	}{
+		"a name upwards":  {skill.Local(), "w", []skill.FileRef{{Name: "../x", Text: &text}}, skill.InvalidArgument},
+		"two of one name": {skill.Local(), "w", []skill.FileRef{{Name: "x", Text: &text}, {Name: "x", Text: &text}}, skill.InvalidArgument},
+		"invalid base64":  {skill.Local(), "w", []skill.FileRef{{Name: "x", Base64: &bad}}, skill.InvalidArgument},
+		"an invalid id":   {skill.Local(), "../w", nil, skill.InvalidArgument},
+		"who calls none":  {skill.Principal{ID: "p", Scopes: []string{skill.ScopeAgent}}, "w", nil, skill.Forbidden},
+	} {
+		if err := h.PutFiles(t.Context(), c.p, c.id, c.files); skill.CodeOf(err) != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	without := codeHouse(t, nil)
+	if err := without.PutFiles(t.Context(), skill.Local(), "w", nil); skill.CodeOf(err) != skill.NotFound {
+		t.Errorf("without workspaces: %v", err)
+	}
+}

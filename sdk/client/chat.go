@@ -32,6 +32,9 @@ type ChatRequest struct {
 	Provider     string `json:"provider,omitempty"`        // "": the host's choice
 	Model        string `json:"model,omitempty"`
 	Tools        string `json:"tools,omitempty"` // all, code or both; "": as many skills as a model can have
+	// Files are added to the workspace of the conversation, or to Workspace if it is not "".
+	Files     []skill.FileRef `json:"files,omitempty"`
+	Workspace string          `json:"workspace,omitempty"`
 	// The limits may only lower what the host allows; 0: no opinion.
 	MaxIterations int `json:"max_iterations,omitempty"`
 	MaxToolCalls  int `json:"max_tool_calls,omitempty"`
@@ -69,6 +72,7 @@ type ChatAnswer struct {
 	Provider     string     `json:"provider"`
 	Model        string     `json:"model"`
 	Approvals    []Awaited  `json:"approvals,omitempty"` // what a turn that ended as ApprovalRequired waits for
+	Workspace    string     `json:"workspace,omitempty"` // that the calls used
 }
 
 // The reasons for which a turn ends that callers act on.

@@ -26,6 +26,8 @@ type Turn struct {
 	Session   string // UUID; "": no agent asked
 	Iteration int    // from 0
 	Tokens    int    // that models took to ask for it
+	// Workspace is that of the conversation. A call that names none uses it, if its skill can.
+	Workspace string
 }
 
 // Call is one run as the door hands it to a runner. It is data only, because it

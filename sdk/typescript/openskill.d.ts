@@ -248,6 +248,8 @@ export type ChatAnswer = {
   tool_calls: ChatToolCall[];
   trace_id: TraceId;
   usage: ChatUsage;
+  /** The workspace that the calls used, at `/workspaces/{id}`. */
+  workspace?: string;
 };
 
 /** A call that waits for an approval. */
@@ -293,6 +295,8 @@ export type ChatEvents = {
 export type ChatRequest = {
   /** The conversation that goes on; a new one begins if it is left out. */
   conversation_id?: string;
+  /** Files that are added to the workspace. */
+  files?: FileRef[];
   max_iterations?: AgentLimit;
   max_tokens?: AgentLimit;
   max_tool_calls?: AgentLimit;
@@ -307,6 +311,11 @@ export type ChatRequest = {
   stream?: boolean;
   timeout_ms?: AgentLimit;
   tools?: ToolsForm;
+  /**
+   * The workspace of all calls of the turn. By default that of the conversation, which has one
+   * since a message had files.
+   */
+  workspace?: WorkspaceId;
 };
 
 export type ChatStart = {

@@ -288,20 +288,23 @@ class Client:
 
     def chat(
         self, message: str, conversation: str = "", provider: str = "", model: str = "", *, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0,
-        max_validation_retries: int = 0, timeout_ms: int = 0, tools: str = ""
+        max_validation_retries: int = 0, timeout_ms: int = 0, tools: str = "",
+        files: Optional[Sequence[FileRef]] = None, workspace: str = ""
     ) -> ChatAnswer:
         """Sends a message and waits for the whole answer. Limits may only lower what the host
         allows; 0 is no opinion. timeout_ms is of each call of a tool. tools is all, code or
-        both; by default as many skills as a model can have."""
-        return cast(ChatAnswer, self._object("POST", "/agent/chat", _turn({"message": message}, conversation, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms, tools)))
+        both; by default as many skills as a model can have. files are added to the workspace
+        of the conversation, or to the one that is named; the answer names it."""
+        return cast(ChatAnswer, self._object("POST", "/agent/chat", _turn(_message(message, files, workspace), conversation, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms, tools)))
 
     def chat_stream(
         self, message: str, conversation: str = "", provider: str = "", model: str = "", *, max_iterations: int = 0, max_tool_calls: int = 0, max_tokens: int = 0,
-        max_validation_retries: int = 0, timeout_ms: int = 0, tools: str = ""
+        max_validation_retries: int = 0, timeout_ms: int = 0, tools: str = "",
+        files: Optional[Sequence[FileRef]] = None, workspace: str = ""
     ) -> Iterator[Event]:
         """Sends a message and gives what happens as it happens. Nothing is sent before the first
         event is asked for. To leave the loop cancels the turn. The last event is done."""
-        body = _turn({"message": message}, conversation, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms, tools)
+        body = _turn(_message(message, files, workspace), conversation, provider, model, max_iterations, max_tool_calls, max_tokens, max_validation_retries, timeout_ms, tools)
         return self._stream("/agent/chat", body)
 
     def approve(
@@ -415,6 +418,10 @@ def _request(input: Optional[Mapping[str, Any]], version: str, files: Optional[S
     body: Dict[str, Any] = {"input": {} if input is None else input}
     given = {"version": version, "files": files, "limits": limits}
     return dict(body, **{k: v for k, v in given.items() if v})
+
+
+def _message(message: str, files: Optional[Sequence[FileRef]], workspace: str) -> Dict[str, Any]:
+    return {"message": message, **({"files": files} if files else {}), **({"workspace": workspace} if workspace else {})}
 
 
 def _decision(approve: bool, approval_id: str, *more: Any) -> Dict[str, Any]:

@@ -233,6 +233,7 @@ class ChatAnswer(TypedDict, total=False):
     provider: str
     model: str
     approvals: List[Awaited]
+    workspace: str
 
 
 class ConversationSummary(TypedDict, total=False):
