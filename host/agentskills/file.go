@@ -63,6 +63,12 @@ func (s *FileSkill) Native() bool {
 // Owner is the tenant that uploaded it, or that of the folder's root.
 func (s *FileSkill) Owner() string { return s.owner }
 
+// Travels reports whether a file or folder of the skill belongs to a copy of it: hidden ones do not, nor links.
+func (s *FileSkill) Travels(name string) bool {
+	base := name[strings.LastIndexByte(name, '/')+1:]
+	return !strings.HasPrefix(base, ".") && !slices.Contains(foreign, base) && s.refused[name] == ""
+}
+
 // Resources are its files of the source's extensions, in order of path.
 func (s *FileSkill) Resources() []Resource { return s.resources }
 

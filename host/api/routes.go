@@ -132,6 +132,8 @@ func (s *Server) table() []Route {
 		{remove, "/skills/{id}/versions/{version}", uploader, kindDecide, s.deleteVersion},
 		{post, "/skills/{id}:approve", admin, kindDecide, s.decide(catalogue.Approve)},
 
+		{get, pathDiscovery + "index.json", read, kindList, only(o.SkillArchive != nil, errNoDiscovery, s.discovery)},
+		{get, pathDiscovery + "{name}/skill.zip", read, kindList, only(o.SkillArchive != nil, errNoDiscovery, s.skillArchive)},
 		{get, "/agent-skills", read, kindList, s.listAgentSkills},
 		{get, "/agent-skills/{name}", read, kindList, s.loadAgentSkill},
 		{get, "/agent-skills/{name}/resources/{path}", read, kindList, s.readResource},

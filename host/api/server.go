@@ -78,17 +78,19 @@ type Options struct {
 	AgentSkills AgentSkills  // nil: there are none
 	Tools       Tools        // nil: there are no tool definitions
 	Search      tools.Finder // nil: skills cannot be searched
-	Approvals   Approvals    // nil: there are none
-	Grants      Grants       // nil: scripts of Agent Skills are allowed nothing
-	Usage       Usage        // nil: nothing is counted
-	Executions  Executions   // nil: nothing is on record
-	Files       Files        // nil: not supported
-	Workspaces  Workspaces   // nil: not supported
-	Changes     Changes      // nil: nothing is on record
-	Starter     Starter      // nil, or without Executions: no call outlives its request
-	Chat        Chat         // the agent; nil: it is off
-	React       React        // the agent that works on tasks; nil: it is off
-	MCP         http.Handler // answers /mcp; its requests end when their clients leave, see [PrincipalOf] for who they act for. nil: there is no such path
+	// SkillArchive is for clients that download Agent Skills; nil: there are no downloads.
+	SkillArchive SkillArchive
+	Approvals    Approvals    // nil: there are none
+	Grants       Grants       // nil: scripts of Agent Skills are allowed nothing
+	Usage        Usage        // nil: nothing is counted
+	Executions   Executions   // nil: nothing is on record
+	Files        Files        // nil: not supported
+	Workspaces   Workspaces   // nil: not supported
+	Changes      Changes      // nil: nothing is on record
+	Starter      Starter      // nil, or without Executions: no call outlives its request
+	Chat         Chat         // the agent; nil: it is off
+	React        React        // the agent that works on tasks; nil: it is off
+	MCP          http.Handler // answers /mcp; its requests end when their clients leave, see [PrincipalOf] for who they act for. nil: there is no such path
 
 	Metrics http.Handler // answers GET /metrics, soon and in full. nil: there is no such path
 	Watch   Watcher      // is told what the edge does; nil: nobody is
@@ -197,11 +199,12 @@ func or[T int | int64 | time.Duration](p *T, d T) {
 
 // Server is the HTTP edge. It is made by [New] and used once.
 type Server struct {
-	opt     Options
-	console Console // nil: there is none
-	log     *slog.Logger
-	http    *fasthttp.Server
-	conns   *connSet
+	archives archiveDigests
+	opt      Options
+	console  Console // nil: there is none
+	log      *slog.Logger
+	http     *fasthttp.Server
+	conns    *connSet
 
 	watches watches
 

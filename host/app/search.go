@@ -1,8 +1,10 @@
 package app
 
 import (
+	"bytes"
 	"context"
 
+	"openskill/host/admission"
 	"openskill/host/agent/tools"
 	"openskill/host/store"
 	"openskill/sdk/skill"
@@ -97,3 +99,16 @@ func (h *Host) searchable(ctx context.Context, p skill.Principal) (*searchable, 
 
 // maxFoundDescription bounds the description of an Agent Skill in a result, in bytes.
 const maxFoundDescription = 1024
+
+// SkillArchive implements [api.SkillArchive].
+func (h *Host) SkillArchive(ctx context.Context, p skill.Principal, name string) ([]byte, error) {
+	f, err := h.agents.Folder(ctx, p, name)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := admission.PackSome(&b, f.Path(), func(name string, _ bool) bool { return !f.Travels(name) }); err != nil {
+		return nil, &skill.Error{Op: "host.SkillArchive", Code: skill.PayloadTooLarge, Subject: name, Err: err, Message: "the skill " + name + " is too large for a download, or is changing"}
+	}
+	return b.Bytes(), nil
+}

@@ -1,6 +1,9 @@
 package app
 
 import (
+	"archive/zip"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -285,5 +288,50 @@ func TestUploadedAgentSkillChanged(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("its files are not back")
 		}
+	}
+}
+
+// TestDiscovery: a client downloads the Agent Skills that it can find, and can upload them elsewhere.
+func TestDiscovery(t *testing.T) {
+	ann, _, bob := agentTenants(t)
+	files := note("one")
+	files["note/.hidden"] = "not for others"
+	ann.send(t, files)
+	ann.want(t, 200, "POST", "/skills/note:enable", "{}")
+	type index struct {
+		Schema string `json:"$schema"`
+		Skills []struct{ Name, Type, Description, URL, Digest string }
+	}
+	read := func(a asks) (x index) {
+		_, text := a.ask(t, "GET", "/.well-known/agent-skills/index.json", "", "")
+		musttest.Do(t, json.Unmarshal([]byte(text), &x))
+		return x
+	}
+	ours, theirs := read(ann), read(bob)
+	if len(ours.Skills) != 2 || ours.Skills[0].Name != "note" || len(theirs.Skills) != 1 || theirs.Skills[0].Name != "ours" || !strings.Contains(ours.Schema, "0.2.0") {
+		t.Fatalf("%+v, %+v", ours, theirs)
+	}
+	status, archive := ann.ask(t, "GET", ours.Skills[0].URL, "", "")
+	sum := sha256.Sum256([]byte(archive))
+	if status != 200 || ours.Skills[0].Digest != "sha256:"+hex.EncodeToString(sum[:]) || ours.Skills[0].Type != "archive" {
+		t.Errorf("%d, %+v", status, ours.Skills[0])
+	}
+	z := musttest.Get(zip.NewReader(strings.NewReader(archive), int64(len(archive))))(t)
+	var names []string
+	for _, f := range z.File {
+		names = append(names, f.Name)
+	}
+	if got := strings.Join(names, " "); got != "SKILL.md references/a.txt scripts/say.py" {
+		t.Errorf("the archive has %s", got)
+	}
+	for path, want := range map[string]int{ours.Skills[0].URL: 404, "/.well-known/agent-skills/..%2f..%2fetc/skill.zip": 404, theirs.Skills[0].URL: 200} {
+		if status, text := bob.ask(t, "GET", path, "", ""); status != want {
+			t.Errorf("%s: %d %.200s", path, status, text)
+		}
+	}
+	var b strings.Builder
+	status, text := bob.ask(t, "POST", "/skills", multipartOf(t, &b, []byte(archive)), b.String())
+	if status != 201 {
+		t.Errorf("uploaded elsewhere: %d %s", status, text)
 	}
 }

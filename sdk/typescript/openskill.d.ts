@@ -1055,6 +1055,73 @@ export type WorkspaceList = {
 
 /** What is sent and answered, by path and method. answers are by status; what is left out has no body. */
 export interface paths {
+  "/.well-known/agent-skills/index.json": {
+    /** List the Agent Skills that clients can download. (discoverAgentSkills) */
+    GET: {
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: {
+          $schema: string;
+          skills: {
+            description: string;
+            /** Of the archive. */
+            digest: string;
+            name: string;
+            type: "archive";
+            /** A path of this host. */
+            url: string;
+          }[];
+        };
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+      };
+    };
+  };
+  "/.well-known/agent-skills/{name}/skill.zip": {
+    /** Download an Agent Skill. (downloadAgentSkill) */
+    GET: {
+      path: {
+        /** The name of the skill. */
+        name: string;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: Blob;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+      };
+    };
+  };
   "/.well-known/oauth-protected-resource": {
     /** Get the metadata of this host as a protected resource. (resourceMetadata) */
     GET: {
