@@ -3,6 +3,7 @@ package agentskills
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -104,6 +106,7 @@ type snapshot struct {
 	members []member        // in order of name; of one name everybody's first
 	shared  []member        // what callers of a tenant without skills of its own see
 	tenants map[string]bool // that have some
+	sums    sync.Map        // of what each of these tenants sees, and "" of shared
 }
 
 type member struct {
@@ -152,8 +155,29 @@ func (p *Provider) look(ctx context.Context) (*snapshot, error) {
 	return s, nil
 }
 
-// Revision gives a value that compares equal as long as the skills stay as they are.
-func (p *Provider) Revision(ctx context.Context) (any, error) { return p.look(ctx) }
+// Revision returns a value that compares equal as long as the skills that a tenant sees stay as they are.
+func (p *Provider) Revision(ctx context.Context, tenant string) (any, error) {
+	s, err := p.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := s.shared
+	if !s.tenants[tenant] {
+		tenant = ""
+	} else if _, known := s.sums.Load(tenant); !known {
+		list = s.of(tenant)
+	}
+	if sum, known := s.sums.Load(tenant); known {
+		return sum, nil
+	}
+	h := sha256.New()
+	for i := range list {
+		v := &list[i].view
+		_, _ = fmt.Fprintf(h, "%q %q %q %d\n", v.Name, v.Digest, v.Version, v.Trust) // a hash does not fail
+	}
+	sum, _ := s.sums.LoadOrStore(tenant, [sha256.Size]byte(h.Sum(nil)))
+	return sum, nil
+}
 
 // visible gives the skills that exist for a caller, one of each name. The list is not
 // to be changed.

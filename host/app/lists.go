@@ -166,7 +166,7 @@ func (h *Host) tools(ctx context.Context, p skill.Principal, own []skill.Tool) (
 
 // revision is that of all that MCP lists for a caller.
 func (h *Host) revision(ctx context.Context, p skill.Principal) any {
-	agents, err := h.agents.Revision(ctx)
+	agents, err := h.agents.Revision(ctx, p.Tenant)
 	if err != nil {
 		return nil // it is looked at, and whoever asks is told
 	}
