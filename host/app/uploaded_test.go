@@ -114,7 +114,9 @@ func TestUploadedAgentSkill(t *testing.T) {
 	if status, _ := ann.ask(t, "GET", "/agent-skills/note", "", ""); status != 404 {
 		t.Errorf("before it is enabled: %d", status)
 	}
-	at := func(tenant string) any { return ann.host.revision(t.Context(), skill.Principal{ID: "x", Tenant: tenant}) }
+	at := func(tenant string) any {
+		return ann.host.revision(t.Context(), skill.Principal{ID: "x", Tenant: tenant})
+	}
 	own, other := at("acme"), at("b")
 	ann.want(t, 200, "POST", "/skills/note:enable", "{}")
 	if at("acme") == own || at("b") != other {
