@@ -22,6 +22,7 @@ type waiting struct {
 	Approval  string   `json:"approval_id"`
 	Skill     string   `json:"skill_id"`
 	Script    string   `json:"script,omitempty"`
+	Workspace string   `json:"workspace,omitempty"`
 	Decided   decided  `json:"decided,omitempty"`
 }
 
@@ -249,7 +250,7 @@ func (t *turn) waitingOf(ctx context.Context, c *asked, o *tools.Outcome) waitin
 		Script string `json:"script_file"`
 	}
 	_ = json.Unmarshal(o.Arguments, &args) // what is not there is ""
-	w := waiting{Call: c.call, Iteration: c.iteration, Approval: o.Approval, Skill: args.Skill, Script: args.Script}
+	w := waiting{Call: c.call, Iteration: c.iteration, Approval: o.Approval, Skill: args.Skill, Script: args.Script, Workspace: t.room}
 	if t.o.Approvals != nil {
 		if a, err := t.o.Approvals.Get(ctx, t.p, o.Approval); err == nil {
 			w.Skill, w.Script = a.Skill, a.Script

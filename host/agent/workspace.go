@@ -22,7 +22,14 @@ func (t *turn) openWorkspace(ctx context.Context) (told string, err error) {
 	case t.o.Workspaces == nil:
 		return "", nil
 	}
-	id := cmp.Or(t.asks.Workspace, "conversation-"+t.conv.ID)
+	named := t.asks.Workspace
+	if t.asks.Message == "" { // a decision: the calls that wait are made where they were asked for
+		for _, w := range t.waits(ctx) {
+			named = cmp.Or(named, w.Workspace)
+		}
+		asked = asked || named != ""
+	}
+	id := cmp.Or(named, "conversation-"+t.conv.ID)
 	if !skill.ValidWorkspace(id) {
 		return "", invalid("workspace", "must be 1 to 64 of a-z A-Z 0-9 _ -")
 	}
@@ -41,24 +48,25 @@ func (t *turn) openWorkspace(ctx context.Context) (told string, err error) {
 		return "", err
 	}
 	t.room = id
-	return tellFiles(w), nil
+	return tellFiles(t.asks.Files, len(w.Files)), nil
 }
 
-// tellFiles tells a model of the files of a workspace.
-func tellFiles(w *skill.Workspace) string {
+// tellFiles tells a model of a workspace of so many files. It names those of the message: names of other files are
+// chosen by guests, and are no text for a system prompt.
+func tellFiles(brought []skill.FileRef, files int) string {
 	var b strings.Builder
-	b.WriteString("\n\nrun_code, scripts and skills that write files share a working folder, which keeps its files between calls. The user gets the files that are in it at the end.")
-	if len(w.Files) == 0 {
-		b.WriteString(" It is empty.")
+	b.WriteString("\n\nrun_code, scripts and skills that write files share a working folder, which keeps its files between calls. The user gets the files that are in it at the end. It contains ")
+	if files == 0 {
+		b.WriteString("no files.")
 		return b.String()
 	}
-	b.WriteString(" It contains:")
-	for i, f := range w.Files {
+	fmt.Fprintf(&b, "%d files.", files)
+	for i := range brought {
 		if i == maxListed {
-			fmt.Fprintf(&b, "\nand %d more files", len(w.Files)-i)
+			fmt.Fprintf(&b, "\nand %d more files of the user", len(brought)-i)
 			break
 		}
-		fmt.Fprintf(&b, "\n%q (%d bytes)", skill.CleanText(f.Name, 255), f.Size)
+		fmt.Fprintf(&b, "\nThe user sent %q.", skill.CleanText(brought[i].Name, 255))
 	}
 	return b.String()
 }

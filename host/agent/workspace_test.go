@@ -64,9 +64,9 @@ func TestFilesOfAConversation(t *testing.T) {
 	if want := []string{id, id, "mine"}; !slices.Equal(used, want) {
 		t.Errorf("the calls used %q, want %q", used, want)
 	}
-	for i, want := range map[int]string{0: "It contains:\n\"in.csv\" (5 bytes)", 2: "It contains:", 4: "It is empty.", 6: ""} {
+	for i, want := range map[int]string{0: "It contains 1 files.\nThe user sent \"in.csv\".", 2: "It contains 1 files.", 4: "It contains no files.", 6: ""} {
 		system := s.asked[i].System
-		if want == "" && strings.Contains(system, "working folder") || !strings.Contains(system, want) {
+		if want == "" && strings.Contains(system, "working folder") || i == 2 && strings.Contains(system, "in.csv") || !strings.Contains(system, want) {
 			t.Errorf("the model is told: %s", system)
 		}
 	}
@@ -83,13 +83,13 @@ func TestFilesOfAConversation(t *testing.T) {
 	}
 }
 
-// TestManyFilesAreNotAllTold: a model is told of fifty files.
+// TestManyFilesAreNotAllTold: a model is told of fifty files of the user, and of no names that guests chose.
 func TestManyFilesAreNotAllTold(t *testing.T) {
-	w := &skill.Workspace{}
+	var brought []skill.FileRef
 	for i := range 1000 {
-		w.Files = append(w.Files, skill.WorkspaceFile{Name: fmt.Sprintf("f%04d\n", i)})
+		brought = append(brought, skill.FileRef{Name: fmt.Sprintf("f%04d\n", i)})
 	}
-	if told := tellFiles(w); strings.Count(told, "\n") != 2+maxListed+1 || !strings.HasSuffix(told, "\nand 950 more files") {
+	if told := tellFiles(brought, 1000); strings.Count(told, "\n") != 2+maxListed+1 || !strings.HasSuffix(told, "\nand 950 more files of the user") {
 		t.Errorf("%s", told)
 	}
 }

@@ -70,8 +70,8 @@ func (b *Builder) UseSource(s Source) *Builder {
 }
 
 // UseUploads adds uploaded skills. changes returns the revision of the uploads at every look, and list is called if it
-// has changed. o may be nil.
-func (b *Builder) UseUploads(changes func() uint64, list func() ([]Upload, error), o *FileOptions) *Builder {
+// has changed or if some could not be read. o may be nil.
+func (b *Builder) UseUploads(changes func() uint64, list func() (all []Upload, whole bool), o *FileOptions) *Builder {
 	b.options.Changes = changes
 	b.sources = append(b.sources, func(*slog.Logger) (Source, error) { return newUploads(changes, list, o) })
 	return b

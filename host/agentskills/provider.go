@@ -31,7 +31,7 @@ type Options struct {
 	// DisableCaching asks the source for every call, and not at most once in Every.
 	DisableCaching bool
 	Every          time.Duration // 0: DefaultEvery
-	// Changes is asked for every call: if its value has changed, so is the source. nil: nothing is.
+	// Changes is called at every look. If its value has changed, the source is read again. nil: only after Every.
 	Changes func() uint64
 	// ScriptRunner runs scripts that are files, where their source has no runner of its
 	// own; nil: they are refused.
@@ -458,7 +458,7 @@ func (p *Provider) run(ctx context.Context, who skill.Principal, r *skill.Script
 		meta.Runner = kindGo
 	}
 	return answer(s.Run(ctx, m.skill, &Call{
-		Principal: who, Args: r.Args, Object: object, Stdin: r.Stdin, TraceID: r.TraceID, Limits: r.Limits, Turn: r.Turn,
+		Principal: who, Args: r.Args, Object: object, Stdin: r.Stdin, Files: r.Files, Workspace: r.Workspace, TraceID: r.TraceID, Limits: r.Limits, Turn: r.Turn,
 		runner: p.options.ScriptRunner, runs: p.options.RunExtensions,
 	}))
 }

@@ -56,6 +56,8 @@ type Call struct {
 	Args      []string        // of the command line, whatever form the caller gave them in
 	Object    json.RawMessage // the same as the caller's JSON object; nil where it gave a list
 	Stdin     []byte
+	Files     []skill.FileRef // initial files of the working folder
+	Workspace skill.WorkspaceRef
 	TraceID   skill.TraceID
 	Limits    skill.Limits // may only lower what the host says
 	Turn      skill.Turn   // of the agent that asks; zero: none does

@@ -221,7 +221,7 @@ type cache struct {
 	every time.Duration
 	now   func() time.Time
 
-	changes func() uint64 // another value: what it said is old; nil: it is for every alone
+	changes func() uint64 // the list is read again if its value changes; nil: only after every
 	changed uint64
 
 	turn  chan struct{} // full while someone looks

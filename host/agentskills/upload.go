@@ -3,6 +3,7 @@ package agentskills
 import (
 	"context"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -23,8 +24,11 @@ type Upload struct {
 // unversioned begins the version of a skill whose SKILL.md has none.
 const unversioned = "0.0.0-sha"
 
+// short is a version of one or two numbers.
+var short = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*))?$`)
+
 // ReadUpload reads the folder of an uploaded Agent Skill as a version of a skill. The version is metadata.version of
-// its SKILL.md; without one, it is made of the digest. The skill is nil if there are problems, whose files are named
+// its SKILL.md (1.0 is 1.0.0); without a valid one, it is made of the digest. The skill is nil if there are problems, whose files are named
 // relative to the folder.
 func ReadUpload(folder string, o manifest.Options) (*manifest.Skill, []manifest.Problem) {
 	options, err := (*FileOptions)(nil).complete()
@@ -37,6 +41,9 @@ func ReadUpload(folder string, o manifest.Options) (*manifest.Skill, []manifest.
 	}
 	front, digest := f.read.front, f.read.digest
 	version := front.Metadata["version"]
+	if short.MatchString(version) {
+		version += strings.Repeat(".0", 2-strings.Count(version, ".")) // 1.0 is common
+	}
 	if !manifest.ValidVersion(version) {
 		version = unversioned + strings.TrimPrefix(digest, "sha256:")[:12]
 	}
@@ -50,7 +57,7 @@ func ReadUpload(folder string, o manifest.Options) (*manifest.Skill, []manifest.
 	}, nil
 }
 
-// readUpload reads a folder whose name says nothing of the skill's name.
+// readUpload reads a folder that is not named after its skill.
 func readUpload(at string, o *FileOptions) *folder {
 	return readFolder(place{dir: at, shown: ".", root: &Root{Path: at}, uploaded: true}, o)
 }
@@ -58,7 +65,7 @@ func readUpload(at string, o *FileOptions) *folder {
 // uploads is a source of uploads.
 type uploads struct {
 	changes func() uint64
-	list    func() ([]Upload, error)
+	list    func() (all []Upload, whole bool)
 	options *FileOptions
 
 	mu    sync.Mutex
@@ -67,7 +74,7 @@ type uploads struct {
 	given []Skill
 }
 
-func newUploads(changes func() uint64, list func() ([]Upload, error), o *FileOptions) (Source, error) {
+func newUploads(changes func() uint64, list func() (all []Upload, whole bool), o *FileOptions) (Source, error) {
 	c, err := o.complete()
 	if err != nil {
 		return nil, err
@@ -82,10 +89,7 @@ func (u *uploads) Skills(ctx context.Context) ([]Skill, error) {
 	if at == u.at {
 		return slices.Clone(u.given), nil
 	}
-	versions, err := u.list()
-	if err != nil {
-		return nil, err
-	}
+	versions, whole := u.list()
 	known, given := map[Upload]*FileSkill{}, []Skill{}
 	for _, v := range versions {
 		s := u.known[v]
@@ -95,13 +99,17 @@ func (u *uploads) Skills(ctx context.Context) ([]Skill, error) {
 			}
 			f := readUpload(v.Folder, u.options)
 			if f.read == nil || f.read.digest != v.Digest {
-				continue // the catalogue finds it changed, and quarantines it
+				whole = false // the catalogue fetches its files again
+				continue
 			}
 			s = f.read
 			s.upload, s.owner, s.pulled, s.young = &v, v.Owner, true, false
 		}
 		known[v] = s
 		given = append(given, s)
+	}
+	if !whole {
+		at = u.at // they are read again at the next look
 	}
 	u.at, u.known, u.given = at, known, given
 	return slices.Clone(given), nil
@@ -119,7 +127,7 @@ func (s *FileSkill) GrantName() string {
 	return s.front.Name
 }
 
-// claimant is whose name a skill takes: tenants do not compete for names with each other.
+// claimant returns the namespace of a skill's name: each tenant has its own.
 func claimant(s Skill) string {
 	_, _, owner := origin(s)
 	if f, ok := s.(*FileSkill); ok && f.upload != nil && f.upload.Shared {

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"strings"
 	"sync"
 
@@ -12,9 +14,9 @@ import (
 	"openskill/sdk/skill"
 )
 
-// SkillArchive returns the files of an Agent Skill as a zip. The same files give the same bytes. It is safe for
-// concurrent use; its errors are *skill.Error.
-type SkillArchive func(ctx context.Context, p skill.Principal, name string) ([]byte, error)
+// SkillArchive writes the files of an Agent Skill as a zip of at most 16 MiB, and returns the digest of the skill. The
+// same files produce the same bytes. It is safe for concurrent use; its errors are *skill.Error.
+type SkillArchive func(ctx context.Context, p skill.Principal, name string, w io.Writer) (digest string, err error)
 
 // The Agent Skills Discovery RFC, version 0.2.0.
 const (
@@ -42,27 +44,33 @@ type archiveDigests struct {
 	made map[string]string
 }
 
-func (a *archiveDigests) of(s *skill.AgentSkill, archive func() ([]byte, error)) (string, error) {
+// of returns the digest of an archive, or "" if the skill cannot be downloaded.
+func (a *archiveDigests) of(s *skill.AgentSkill, archive func(w io.Writer) (string, error)) string {
 	key := s.Name + " " + s.Digest
 	a.mu.Lock()
-	digest := a.made[key]
+	digest, known := a.made[key]
 	a.mu.Unlock()
-	if digest != "" {
-		return digest, nil
+	if known {
+		return digest
 	}
-	b, err := archive()
-	if err != nil {
-		return "", err
+	h := sha256.New()
+	of, err := archive(h)
+	switch {
+	case err == nil:
+		digest = "sha256:" + hex.EncodeToString(h.Sum(nil))
+	case skill.CodeOf(err) != skill.PayloadTooLarge: // it may pass
+		return ""
 	}
-	sum := sha256.Sum256(b)
-	digest = "sha256:" + hex.EncodeToString(sum[:])
+	if err == nil && of != s.Digest { // the skill has changed since it was listed
+		return ""
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.made) >= maxDigests || a.made == nil {
 		a.made = map[string]string{}
 	}
 	a.made[key] = digest
-	return digest, nil
+	return digest
 }
 
 // discovery answers GET /.well-known/agent-skills/index.json.
@@ -78,14 +86,10 @@ func (s *Server) discovery(c *fiber.Ctx) error {
 	list := []discovered{}
 	for i := range all {
 		a := &all[i]
-		digest, err := s.archives.of(a, func() ([]byte, error) { return s.opt.SkillArchive(ctx, p, a.Name) })
-		switch {
-		case ctx.Err() != nil:
-			return err
-		case err != nil: // it has links, is too large, or was removed: it cannot be downloaded
-			continue
+		digest := s.archives.of(a, func(w io.Writer) (string, error) { return s.opt.SkillArchive(ctx, p, a.Name, w) })
+		if digest != "" {
+			list = append(list, discovered{a.Name, "archive", a.Description, pathDiscovery + a.Name + "/skill.zip", digest})
 		}
-		list = append(list, discovered{a.Name, "archive", a.Description, pathDiscovery + a.Name + "/skill.zip", digest})
 	}
 	return s.json(c, struct {
 		Schema string       `json:"$schema"`
@@ -99,12 +103,12 @@ func (s *Server) skillArchive(c *fiber.Ctx) error {
 	if _, err := s.agentSkills(name); err != nil {
 		return err
 	}
-	b, err := s.opt.SkillArchive(c.UserContext(), principalOf(c.Context()), name)
-	if err != nil {
+	var b bytes.Buffer
+	if _, err := s.opt.SkillArchive(c.UserContext(), principalOf(c.Context()), name, &b); err != nil {
 		return err
 	}
 	ctx := c.Context()
 	ctx.Response.Header.Set("Content-Disposition", "attachment")
 	ctx.SetContentType("application/zip")
-	return s.setBody(ctx, b)
+	return s.setBody(ctx, b.Bytes())
 }

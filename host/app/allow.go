@@ -135,8 +135,22 @@ func (a Allowing) Digests(ctx context.Context, p skill.Principal) (allow.Digests
 
 // Revoke removes a grant. It needs the scope skills:admin.
 func (a Allowing) Revoke(ctx context.Context, p skill.Principal, name string) error {
-	if f, err := a.host.agents.Folder(ctx, p, name); err == nil {
+	if err := allow.Authorize(p); err != nil {
+		return err
+	}
+	reader := skill.Principal{ID: p.ID, Tenant: p.Tenant, Scopes: []string{skill.ScopeRead}}
+	switch f, err := a.host.agents.Folder(ctx, reader, name); {
+	case err == nil:
 		name = f.GrantName()
+	case skill.CodeOf(err) != skill.NotFound:
+		return err
+	default: // it is disabled or gone, and its grant is to go, too
+		own := p.Tenant + "/" + name
+		if g, err := a.host.grants.Get(ctx, own); err != nil {
+			return err
+		} else if g != nil {
+			name = own
+		}
 	}
 	return a.host.grants.Revoke(ctx, p, name)
 }

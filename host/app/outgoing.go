@@ -58,14 +58,21 @@ func (o calling) For(call *skill.Call) skill.Fetch {
 // named returns the id of the skill that code calls by a name. Names of Python have no hyphens: an underscore
 // also stands for one, unless the name is an id itself.
 func (h *Host) named(execution, name string) skill.ID {
-	id, hyphens := skill.ID(name), skill.ID(strings.ReplaceAll(name, "_", "-"))
+	id := skill.ID(name)
 	p, ok := h.door.Caller(execution)
-	if !ok || id == hyphens {
+	if !ok || !strings.Contains(name, "_") {
 		return id
 	}
-	if _, err := h.Catalogue().Get(p, id, ""); skill.CodeOf(err) == skill.NotFound {
-		if _, err := h.Catalogue().Get(p, hyphens, ""); err == nil {
-			return hyphens
+	if _, err := h.Catalogue().Get(p, id, ""); skill.CodeOf(err) != skill.NotFound {
+		return id
+	}
+	all, err := h.Catalogue().seen(p)
+	if err != nil {
+		return id
+	}
+	for i := range all {
+		if strings.ReplaceAll(string(all[i].ID), "-", "_") == name {
+			return all[i].ID
 		}
 	}
 	return id

@@ -1,8 +1,10 @@
 package app
 
 import (
-	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 
 	"openskill/host/admission"
 	"openskill/host/agent/tools"
@@ -63,6 +65,7 @@ func (h *Host) searchable(ctx context.Context, p skill.Principal) (*searchable, 
 		return nil, err
 	}
 	s := &searchable{}
+	size := 0
 	var docs []store.Document
 	for i := range skills {
 		d := &skills[i]
@@ -70,6 +73,7 @@ func (h *Host) searchable(ctx context.Context, p skill.Principal) (*searchable, 
 			continue
 		}
 		t := tools.Of(d)
+		size += len(t.Description) + len(t.InputSchema)
 		s.found = append(s.found, skill.Found{Type: skillType, Name: string(d.ID), Description: t.Description, InputSchema: t.InputSchema})
 		docs = append(docs, store.Document{Name: t.Name, Description: t.Description, Text: string(t.InputSchema)})
 	}
@@ -80,35 +84,61 @@ func (h *Host) searchable(ctx context.Context, p skill.Principal) (*searchable, 
 	for i := range agents {
 		a := &agents[i]
 		_, text, err := h.agents.Load(ctx, p, a.Name)
-		switch {
-		case skill.CodeOf(err) == skill.NotFound:
+		if skill.CodeOf(err) == skill.NotFound {
 			continue // it was removed meanwhile
-		case err != nil && ctx.Err() != nil:
+		}
+		if err != nil {
 			return nil, err
 		}
 		description := skill.CleanText(a.Description, maxFoundDescription)
+		size += len(description)
 		s.found = append(s.found, skill.Found{Type: agentSkillType, Name: a.Name, Description: description})
 		docs = append(docs, store.Document{Name: a.Name, Description: description, Text: text})
 	}
 	if s.index, err = store.NewTextIndex(ctx, docs); err != nil {
 		return nil, &skill.Error{Op: "host.Search", Code: skill.Internal, Err: err}
 	}
-	h.indexes.Put(p.Tenant, "", at, s, s.index.Size()+len(docs)*mostID)
+	h.indexes.Put(p.Tenant, "", at, s, s.index.Size()+size+len(docs)*mostID)
 	return s, nil
 }
 
 // maxFoundDescription bounds the description of an Agent Skill in a result, in bytes.
 const maxFoundDescription = 1024
 
+// maxSkillArchive bounds the archive of an Agent Skill in bytes.
+const maxSkillArchive = 16 << 20
+
+var errLargeArchive = errors.New("the archive is too large")
+
+// bounded writes at most left bytes, while ctx has not ended.
+type bounded struct {
+	ctx  context.Context //nolint:containedctx // of the request whose answer is written
+	w    io.Writer
+	left int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.left -= len(p); b.left < 0 {
+		return 0, errLargeArchive
+	}
+	if err := b.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return b.w.Write(p)
+}
+
 // SkillArchive implements [api.SkillArchive].
-func (h *Host) SkillArchive(ctx context.Context, p skill.Principal, name string) ([]byte, error) {
+func (h *Host) SkillArchive(ctx context.Context, p skill.Principal, name string, w io.Writer) (digest string, err error) {
 	f, err := h.agents.Folder(ctx, p, name)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	var b bytes.Buffer
-	if err := admission.PackSome(&b, f.Path(), func(name string, _ bool) bool { return !f.Travels(name) }); err != nil {
-		return nil, &skill.Error{Op: "host.SkillArchive", Code: skill.PayloadTooLarge, Subject: name, Err: err, Message: "the skill " + name + " is too large for a download, or is changing"}
+	err = admission.PackSome(&bounded{ctx, w, maxSkillArchive}, f.Path(), func(name string, _ bool) bool { return !f.Travels(name) })
+	switch {
+	case errors.Is(err, errLargeArchive):
+		return "", &skill.Error{Op: "host.SkillArchive", Code: skill.PayloadTooLarge, Subject: name, Message: fmt.Sprintf("the skill %s is too large for a download; the limit is %d bytes", name, maxSkillArchive)}
+	case err != nil:
+		return "", &skill.Error{Op: "host.SkillArchive", Code: skill.Internal, Subject: name, Err: err, Message: "the skill " + name + " cannot be read"}
 	}
-	return b.Bytes(), nil
+	return f.Digest(), nil
 }

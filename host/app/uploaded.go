@@ -17,16 +17,16 @@ func (h *Host) uploadChanges() uint64 {
 }
 
 // uploadedAgents lists uploaded Agent Skills for package agentskills.
-func (h *Host) uploadedAgents() ([]agentskills.Upload, error) {
+func (h *Host) uploadedAgents() (all []agentskills.Upload, whole bool) {
 	if h.uploads == nil {
-		return nil, nil
+		return nil, true
 	}
-	found, err := h.uploads.AgentSkills()
-	all := make([]agentskills.Upload, len(found))
+	found, whole := h.uploads.AgentSkills()
+	all = make([]agentskills.Upload, len(found))
 	for i, s := range found {
 		all[i] = agentskills.Upload{Folder: s.Folder, Digest: s.Descriptor.Digest, Version: s.Descriptor.Version, Owner: s.Owner, Shared: s.Shared}
 	}
-	return all, err
+	return all, whole
 }
 
 // ReadUpload reads the folder of an upload: of a skill, or of an Agent Skill.
@@ -59,7 +59,10 @@ func (h *Host) freeName(ctx context.Context, p skill.Principal, s *manifest.Skil
 		return nil
 	}
 	f, err := h.agents.Folder(ctx, skill.Principal{ID: p.ID, Tenant: p.Tenant, Scopes: []string{skill.ScopeRead}}, string(s.Descriptor.ID))
-	if err == nil && f.Upload() == nil && f.Owner() == "" {
+	switch {
+	case err != nil && skill.CodeOf(err) != skill.NotFound:
+		return err
+	case err == nil && f.Upload() == nil && f.Owner() == "":
 		return &skill.Error{
 			Op: "host.upload", Code: skill.Conflict, Subject: string(s.Descriptor.ID),
 			Message: "the name " + string(s.Descriptor.ID) + " is that of one of the operator's Agent Skills; choose another name in SKILL.md",

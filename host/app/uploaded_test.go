@@ -275,6 +275,57 @@ func TestUploadedAgentSkillAsks(t *testing.T) {
 	if got := ann.say(t, allowed.URL); got != "GUEST_EXIT" {
 		t.Errorf("revoked: %s", got)
 	}
+	if status, text := operator.ask(t, "POST", "/agent-skills/note:allow", "application/json", fmt.Sprintf(`{"digest":%q,"http":[%q]}`, review.Digest, allowed.URL)); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	ann.want(t, 200, "POST", "/skills/note:disable", "{}")
+	operator.want(t, 200, "POST", "/agent-skills/note:revoke", "") // also of a skill that is disabled
+	ann.want(t, 200, "POST", "/skills/note:enable", fmt.Sprintf(`{"digest":%q}`, review.Digest))
+	if got := ann.say(t, allowed.URL); got != "GUEST_EXIT" {
+		t.Errorf("revoked while it was disabled: %s", got)
+	}
+}
+
+// TestUploadedAgentSkillFiles: a script gets data files of its caller and a workspace, and no code.
+func TestUploadedAgentSkillFiles(t *testing.T) {
+	ann, _, _ := agentTenants(t)
+	ann.send(t, map[string]string{
+		"note/SKILL.md":           "---\nname: note\ndescription: Reads.\nmetadata: {version: \"1.0\"}\n---\nText.\n",
+		"note/scripts/say.py":     "import os, helper\nprint(helper.word, open('in.csv').read() if os.path.exists('in.csv') else 'nothing')\nopen('out.txt', 'a').write('x')\n",
+		"note/scripts/helper.py":  "word = 'ours'\n",
+		"note/references/data.md": "",
+	})
+	enabled := ann.want(t, 200, "POST", "/skills/note:enable", "{}")
+	if enabled.Version != "1.0.0" {
+		t.Errorf("the version of a SKILL.md with 1.0 is %s", enabled.Version)
+	}
+	run := func(body string) string {
+		t.Helper()
+		_, text := ann.ask(t, "POST", "/agent-skills/note/scripts/say.py:run", "application/json", body)
+		var r struct {
+			Data  struct{ Output string }
+			Error *skill.ResultError
+		}
+		musttest.Do(t, json.Unmarshal([]byte(text), &r))
+		if r.Error != nil {
+			return string(r.Error.Code) + " " + r.Error.Message
+		}
+		return strings.TrimSpace(r.Data.Output)
+	}
+	if got := run(`{"files": [{"name": "in.csv", "text": "theirs"}], "workspace": "w"}`); got != "ours theirs" {
+		t.Errorf("a file of the caller: %s", got)
+	}
+	if got := run(`{"workspace": "w"}`); got != "ours theirs" {
+		t.Errorf("the workspace: %s", got)
+	}
+	if _, text := ann.ask(t, "GET", "/workspaces/w", "", ""); !strings.Contains(text, `"name":"out.txt"`) {
+		t.Errorf("the workspace has %s", text)
+	}
+	for _, name := range []string{"scripts/helper.py", "scripts/json.py", "json.py", "json/__init__.py", "SKILL.md", "references", "a/PACKAGE.JSON/x.SH"} {
+		if got := run(fmt.Sprintf(`{"files": [{"name": %q, "text": "word = 'theirs'"}]}`, name)); !strings.HasPrefix(got, "INVALID_ARGUMENT") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
 }
 
 // TestUploadedAgentSkillChanged: files that were changed on the disk do not run; the admitted ones come back.

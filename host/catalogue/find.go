@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -253,8 +254,9 @@ type AgentSkill struct {
 }
 
 // AgentSkills returns the Agent Skills of all tenants that can be used: of each the current version, and the one that
-// other tenants find, if that is another one.
-func (s *Store) AgentSkills() (list []AgentSkill, err error) {
+// other tenants find, if that is another one. whole is false if some cannot be read now.
+func (s *Store) AgentSkills() (list []AgentSkill, whole bool) {
+	whole = true
 	s.mu.RLock()
 	records := slices.Collect(maps.Values(s.skills))
 	s.mu.RUnlock()
@@ -272,20 +274,21 @@ func (s *Store) AgentSkills() (list []AgentSkill, err error) {
 			versions = versions[:1]
 		}
 		for _, v := range versions {
-			if v == nil || v.absent {
-				continue
+			if v == nil || v.absent || manifest.Manifest(s.folder(r.key, v)) == manifest.ManifestFile {
+				continue // it is not here, or another kind of skill
 			}
 			found, err := s.skill(r, v, true)
 			switch {
 			case skill.CodeOf(err) == skill.NotFound: // it is being fetched again
 			case err != nil:
-				return nil, err
+				s.o.Log.Warn("an uploaded Agent Skill cannot be read, and is left out", slog.String("skill_id", string(r.key.id)), slog.String("error", err.Error()))
+				whole = false
 			case found.Descriptor.Runner == skill.Agentic && found.Descriptor.Enabled:
 				list = append(list, AgentSkill{found, v == others})
 			}
 		}
 	}
-	return list, nil
+	return list, whole
 }
 
 // Versions gives every version that a tenant finds, in the order of their upload.

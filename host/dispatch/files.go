@@ -80,6 +80,9 @@ func (d *Dispatcher) withFiles(next handler) handler {
 		room := int64(maxInMemory)
 		for i := range c.fileRefs {
 			r := &c.fileRefs[i]
+			if c.script != nil && c.again == nil && c.replacesCode(r.Name) {
+				return invalidFile(fmt.Sprintf("/files/%d", i), "has the name of a file or folder of the skill, or is code; scripts only get data")
+			}
 			file, size, err := d.fileOf(ctx, c.principal, r)
 			if err != nil {
 				return err

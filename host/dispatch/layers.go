@@ -207,12 +207,13 @@ func perMinute(s *manifest.Skill) int {
 }
 
 // observed tells the observer how a run of a stranger's skill ended. What the guest
-// says of itself counts as neither success nor limit.
+// says of itself counts as neither success nor limit. Scripts with files of the caller do not
+// count: the files may be the reason.
 func (d *Dispatcher) observed(next handler) handler {
 	return func(ctx context.Context, c *call) error {
 		err := next(ctx, c)
 		bystander := c.reply != nil && c.reply.Bystander
-		if d.o.Observer == nil || c.skill.Descriptor.Trust != skill.Community || c.skill.Code || ctx.Err() != nil || bystander || c.again != nil {
+		if d.o.Observer == nil || c.skill.Descriptor.Trust != skill.Community || c.skill.Code || c.script != nil && len(c.files) > 0 || ctx.Err() != nil || bystander || c.again != nil {
 			return err
 		}
 		code := skill.CodeOf(err)

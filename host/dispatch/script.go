@@ -3,7 +3,12 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"openskill/host/manifest"
@@ -182,4 +187,21 @@ func (d *Dispatcher) scriptExited(s *manifest.Skill, reply *skill.Reply) error {
 	}
 	e.Message = fmt.Sprintf("the script exited with code %d and no printable output", reply.ExitCode)
 	return e
+}
+
+// codeFiles are the endings and names of files that Python, Node and the shell load as code, or that say what to load.
+var codeFiles = []string{
+	".py", ".pyc", ".pyd", ".pth", ".so", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".wasm", ".sh", ".bash", "/package.json", "/tsconfig.json",
+}
+
+// replacesCode reports whether a file of the caller could change which code a script of an Agent Skill runs. The script
+// has grants and approvals for the files of its skill alone.
+func (c *call) replacesCode(name string) bool {
+	lower := "/" + strings.ToLower(name)
+	if slices.ContainsFunc(codeFiles, func(end string) bool { return strings.HasSuffix(lower, end) }) {
+		return true
+	}
+	first, _, _ := strings.Cut(name, "/")
+	_, err := os.Lstat(filepath.Join(c.skill.Folder, filepath.FromSlash(first)))
+	return !errors.Is(err, fs.ErrNotExist)
 }

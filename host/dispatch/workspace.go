@@ -39,6 +39,11 @@ func (d *Dispatcher) PutFiles(ctx context.Context, p skill.Principal, id string,
 	if err := c.checkFiles(""); err != nil {
 		return err
 	}
+	for i := range files {
+		if name := files[i].Name; name != skill.CleanText(name, maxFileName) {
+			return invalidFile(fmt.Sprintf("/files/%d", i), "has a name with control characters")
+		}
+	}
 	put := func(ctx context.Context, c *call) error {
 		w, leave, err := d.o.Workspaces.Enter(ctx, p, id)
 		if err != nil {
@@ -51,7 +56,8 @@ func (d *Dispatcher) PutFiles(ctx context.Context, p skill.Principal, id string,
 }
 
 // withWorkspace adds the files of the workspace to the call and reserves the workspace until the call has ended.
-// Files of the request, and the code, replace workspace files of the same name.
+// Files of the request, and the code, replace workspace files of the same name. Scripts of Agent Skills do not get those
+// that could replace their own code.
 func (d *Dispatcher) withWorkspace(next handler) handler {
 	return func(ctx context.Context, c *call) error {
 		if c.workspaceRef.ID == "" {
@@ -60,7 +66,11 @@ func (d *Dispatcher) withWorkspace(next handler) handler {
 		if d.o.Workspaces == nil || d.o.Files == nil {
 			return &skill.Error{Op: "dispatch.workspace", Code: skill.NotFound, Subject: "workspace", Message: "workspaces are not supported by this host"}
 		}
-		turn, stop := context.WithTimeout(ctx, c.skill.Limits.Lower(c.request.Limits).Timeout)
+		wait := c.skill.Limits.Lower(c.request.Limits).Timeout
+		if c.optional {
+			wait = maxJoin // the turn of the conversation ends before
+		}
+		turn, stop := context.WithTimeout(ctx, wait)
 		w, leave, err := d.o.Workspaces.Enter(turn, c.principal, c.workspaceRef.ID)
 		stop()
 		if err != nil {
@@ -69,7 +79,7 @@ func (d *Dispatcher) withWorkspace(next handler) handler {
 		defer leave()
 		c.workspace = w
 		for _, f := range w.Files {
-			if c.code != nil && f.Name == c.code.target.Entry || slices.ContainsFunc(c.files, func(o skill.File) bool { return o.Name == f.Name }) {
+			if c.script != nil && c.replacesCode(f.Name) || c.code != nil && f.Name == c.code.target.Entry || slices.ContainsFunc(c.files, func(o skill.File) bool { return o.Name == f.Name }) {
 				continue
 			}
 			file, _, err := d.o.Files.File(ctx, c.principal, &skill.FileRef{ID: f.ID})
@@ -88,6 +98,9 @@ func (d *Dispatcher) withWorkspace(next handler) handler {
 		return next(ctx, c)
 	}
 }
+
+// maxJoin is how long a call of a conversation waits for the calls before it.
+const maxJoin = 10 * time.Minute
 
 // saveTimeout is how long a call waits for its workspace to be saved.
 const saveTimeout = time.Minute

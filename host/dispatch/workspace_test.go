@@ -2,11 +2,14 @@ package dispatch
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"openskill/host/manifest"
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -17,12 +20,20 @@ type oneSpace struct {
 	fails error
 	in    int
 	empty bool
+	names []string // in the place of a
 }
 
 func (s *oneSpace) Enter(context.Context, skill.Principal, string) (*skill.Workspace, func(), error) {
 	s.in++
 	if s.empty {
 		return &skill.Workspace{ID: "w"}, func() { s.in-- }, nil
+	}
+	if s.names != nil {
+		w := &skill.Workspace{ID: "w", Revision: 3}
+		for _, name := range s.names {
+			w.Files = append(w.Files, skill.WorkspaceFile{Name: name, ID: strings.Repeat("a", 64), Size: 5})
+		}
+		return w, func() { s.in-- }, nil
 	}
 	return &skill.Workspace{ID: "w", Revision: 3, Files: []skill.WorkspaceFile{{Name: "a", ID: strings.Repeat("a", 64), Size: 5}}}, func() { s.in-- }, nil
 }
@@ -233,5 +244,47 @@ func TestPutFiles(t *testing.T) {
 	without := codeHouse(t, nil)
 	if err := without.PutFiles(t.Context(), skill.Local(), "w", nil); skill.CodeOf(err) != skill.NotFound {
 		t.Errorf("without workspaces: %v", err)
+	}
+}
+
+// seen is an observer that counts.
+type seen struct{ ended int }
+
+func (s *seen) Ended(*manifest.Skill, skill.Code, bool) { s.ended++ }
+
+// TestFilesReplaceNoCode: scripts of Agent Skills get no files that could replace their code, and runs with files of the
+// caller do not count against the skill.
+func TestFilesReplaceNoCode(t *testing.T) {
+	space := &oneSpace{names: []string{"in.csv", "scripts/new.txt", "x.py", "d/y.JS", "greet.sh", "node_modules/m/package.json"}}
+	counts := &seen{}
+	folder := t.TempDir()
+	musttest.Write(t, filepath.Join(folder, "scripts", "greet.py"), "")
+	g := withScripts(t, func(o *Options) {
+		o.Workspaces, o.Files, o.Observer = space, keepsFiles{}, counts
+		of, _ := o.Scripts.(found)
+		of.Skill.Folder, of.Skill.Descriptor.Trust = folder, skill.Community
+	})
+	script := greet()
+	if r := g.RunScript(context.Background(), skill.Local(), script); !r.Success || counts.ended != 1 {
+		t.Fatalf("%+v, %d runs count", r.Error, counts.ended)
+	}
+	script.Workspace.ID = "w"
+	if r := g.RunScript(context.Background(), skill.Local(), script); !r.Success || counts.ended != 1 {
+		t.Fatalf("%+v, %d runs count", r.Error, counts.ended)
+	}
+	var names []string
+	for _, f := range g.python.Calls()[1].Files {
+		names = append(names, f.Name)
+	}
+	if !slices.Equal(names, []string{"in.csv"}) {
+		t.Errorf("the script got %q", names)
+	}
+	text := "x"
+	for _, name := range []string{"x.py", "scripts/data.csv", "scripts", "a/b.Mjs"} {
+		bad := greet()
+		bad.Files = []skill.FileRef{{Name: name, Text: &text}}
+		if r := g.RunScript(context.Background(), skill.Local(), bad); codeOfResult(r) != skill.InvalidArgument {
+			t.Errorf("%s: %+v", name, r.Error)
+		}
 	}
 }

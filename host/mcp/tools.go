@@ -206,7 +206,9 @@ func (c *caller) callTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 	name := r.Params.Name
 	if name == tools.SearchSkills && c.s.opt.Search != nil {
 		res := tools.Search(ctx, c.s.opt.Search, c.p, args, trace)
-		c.count(r, res)
+		if !res.Success {
+			c.count(r, res)
+		}
 		return c.outgoing(r).toolResult(res, dataContent), nil
 	}
 	if tools.Reserved(name) && c.s.opt.AgentSkills != nil {

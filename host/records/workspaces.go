@@ -118,8 +118,16 @@ func (w *Workspaces) Save(ctx context.Context, p skill.Principal, s *skill.Works
 		names[a.Name] = skill.WorkspaceFile{Name: a.Name, Size: int64(len(a.Data))}
 	}
 	var size int64
-	for _, f := range names {
+	for name, f := range names {
 		size += f.Size
+		for at := strings.LastIndexByte(name, '/'); at > 0; at = strings.LastIndexByte(name[:at], '/') {
+			if _, taken := names[name[:at]]; taken {
+				return &skill.Error{
+					Op: "workspaces.Save", Code: skill.Conflict, Subject: "workspace",
+					Message: fmt.Sprintf("the workspace is unchanged: %s would be a file and a folder", skill.CleanText(name[:at], 80)),
+				}
+			}
+		}
 	}
 	if len(names) > mostWorkspaceFiles || size > mostWorkspaceBytes {
 		return &skill.Error{

@@ -200,6 +200,11 @@ func workspacesBounded(t *testing.T, db *store.DB) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for _, name := range []string{"a/b", "a/b/c"} { // a is a file
+		if err := changed(t, w, ann, "w", wrote(name)); skill.CodeOf(err) != skill.Conflict {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	if s := musttest.Get(w.Get(t.Context(), ann, "w"))(t); !slices.Equal(namesOf(s), []string{"a"}) {
 		t.Errorf("%+v", s)
 	}

@@ -236,7 +236,7 @@ func (w *process) end(why error) {
 	}
 	w.dead = why
 	w.died()
-	// First, as a worker whose link ends cancels its calls, and would reply to them.
+	// Before the link is closed: then the worker would cancel its calls and reply to them.
 	_ = w.cmd.Process.Kill()
 	w.link.close()
 	for l := range w.lanes {

@@ -167,10 +167,10 @@ func (c *Carrier) PackFiles(ctx context.Context, folder, staging string) (*Parce
 		return nil, err
 	}
 	d := &admitted.Skill.Descriptor
-	if d.Runner == skill.Agentic && strings.HasPrefix(d.Version, "0.0.0-") {
+	if d.Runner == skill.Agentic && strings.HasPrefix(d.Version, "0.0.0-sha") {
 		return nil, &skill.Error{
 			Op: "share.Pack", Code: skill.InvalidManifest, Subject: string(d.ID),
-			Message: "SKILL.md has no version; set one, such as metadata: {version: \"1.0.0\"}",
+			Message: "SKILL.md has no version of three numbers; set one, such as metadata: {version: \"1.0.0\"}",
 		}
 	}
 	p.Statement = Statement{ID: d.ID, Version: d.Version, Digest: admitted.Digest}
