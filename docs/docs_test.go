@@ -534,4 +534,3 @@ func (w *place) run(t *testing.T, command string) string {
 
 // slowly is what openskill code prints after three seconds, which a busy machine takes.
 const slowly = "openskill: getting the runtime ready; the first time takes some seconds\n"
-
