@@ -2,7 +2,6 @@ package agentskills
 
 import (
 	"context"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,8 +27,8 @@ const unversioned = "0.0.0-sha"
 var short = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*))?$`)
 
 // ReadUpload reads the folder of an uploaded Agent Skill as a version of a skill. The version is metadata.version of
-// its SKILL.md (1.0 is 1.0.0); without a valid one, it is made of the digest. The skill is nil if there are problems, whose files are named
-// relative to the folder.
+// its SKILL.md (1.0 is 1.0.0); without a valid one, it is made of the digest. The skill is nil if there are problems,
+// whose files are named relative to the folder.
 func ReadUpload(folder string, o manifest.Options) (*manifest.Skill, []manifest.Problem) {
 	options, err := (*FileOptions)(nil).complete()
 	if err != nil {
@@ -131,7 +130,7 @@ func (s *FileSkill) GrantName() string {
 func claimant(s Skill) string {
 	_, _, owner := origin(s)
 	if f, ok := s.(*FileSkill); ok && f.upload != nil && f.upload.Shared {
-		owner = filepath.Join("shared", owner)
+		owner = "shared\x00" + owner // no tenant has this name
 	}
 	return owner
 }

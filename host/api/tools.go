@@ -65,15 +65,9 @@ func (s *Server) search(c *fiber.Ctx) error {
 	if words == "" {
 		return invalidField("q", "is missing; send words to search for")
 	}
-	limit := tools.DefaultFound
-	given, err := query(c, "limit", 8)
+	_, limit, err := pageOf(c, tools.DefaultFound, tools.MaxFound)
 	if err != nil {
 		return err
-	}
-	if given != "" {
-		if limit, err = strconv.Atoi(given); err != nil || limit < 1 || limit > tools.MaxFound {
-			return invalidField("limit", "must be a whole number from 1 to "+strconv.Itoa(tools.MaxFound))
-		}
 	}
 	found, err := s.opt.Search(c.UserContext(), principalOf(c.Context()), words, limit)
 	return s.json(c, map[string]any{"data": found}, err)

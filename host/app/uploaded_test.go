@@ -35,7 +35,7 @@ func agentTenants(t *testing.T) (ann, operator, bob asks) {
 	t.Cleanup(func() { _ = db.Close() })
 	v := serve(t, s)
 	go func() {
-		for v.log.Scan() { // nobody reads it
+		for v.log.Scan() { // discards the log
 		}
 	}()
 	key := func(tenant string, scopes ...string) asks {
@@ -120,7 +120,7 @@ func TestUploadedAgentSkill(t *testing.T) {
 	own, other := at("acme"), at("b")
 	ann.want(t, 200, "POST", "/skills/note:enable", "{}")
 	if at("acme") == own || at("b") != other {
-		t.Error("a tenant's lists stay as they are, or another tenant's are made anew")
+		t.Error("the tenant's revision did not change, or another tenant's did")
 	}
 	if status, text := ann.ask(t, "GET", "/agent-skills/note", "", ""); status != 200 || !strings.Contains(text, `"version":"`+first.Version+`"`) || !strings.Contains(text, `"trust":"community"`) {
 		t.Errorf("enabled: %d %s", status, text)
@@ -156,7 +156,7 @@ func TestUploadedAgentSkill(t *testing.T) {
 		}
 	}
 
-	// The next version, with a version of its own, and back.
+	// A second version, which names its version, and a rollback.
 	second := ann.send(t, note("two", "metadata: {version: \"2.0.0\"}\n"))
 	if second.Status != 201 || second.Version != "2.0.0" {
 		t.Fatalf("the next upload: %+v %+v", second, second.Error)

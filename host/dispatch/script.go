@@ -202,6 +202,9 @@ func (c *call) replacesCode(name string) bool {
 		return true
 	}
 	first, _, _ := strings.Cut(name, "/")
-	_, err := os.Lstat(filepath.Join(c.skill.Folder, filepath.FromSlash(first)))
-	return !errors.Is(err, fs.ErrNotExist)
+	// Node loads ./helper before ./helper.js, and any file of node_modules.
+	return slices.Contains(strings.Split(lower, "/"), "node_modules") || slices.ContainsFunc(append([]string{""}, codeFiles...), func(end string) bool {
+		_, err := os.Lstat(filepath.Join(c.skill.Folder, first+end))
+		return !errors.Is(err, fs.ErrNotExist)
+	})
 }

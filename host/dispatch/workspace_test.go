@@ -20,7 +20,7 @@ type oneSpace struct {
 	fails error
 	in    int
 	empty bool
-	names []string // in the place of a
+	names []string // of its files; nil: a
 }
 
 func (s *oneSpace) Enter(context.Context, skill.Principal, string) (*skill.Workspace, func(), error) {
@@ -235,7 +235,7 @@ func TestPutFiles(t *testing.T) {
 		"two of one name": {skill.Local(), "w", []skill.FileRef{{Name: "x", Text: &text}, {Name: "x", Text: &text}}, skill.InvalidArgument},
 		"invalid base64":  {skill.Local(), "w", []skill.FileRef{{Name: "x", Base64: &bad}}, skill.InvalidArgument},
 		"an invalid id":   {skill.Local(), "../w", nil, skill.InvalidArgument},
-		"who calls none":  {skill.Principal{ID: "p", Scopes: []string{skill.ScopeAgent}}, "w", nil, skill.Forbidden},
+		"missing scope":   {skill.Principal{ID: "p", Scopes: []string{skill.ScopeAgent}}, "w", nil, skill.Forbidden},
 	} {
 		if err := h.PutFiles(t.Context(), c.p, c.id, c.files); skill.CodeOf(err) != c.want {
 			t.Errorf("%s: %v", name, err)
@@ -255,10 +255,11 @@ func (s *seen) Ended(*manifest.Skill, skill.Code, bool) { s.ended++ }
 // TestFilesReplaceNoCode: scripts of Agent Skills get no files that could replace their code, and runs with files of the
 // caller do not count against the skill.
 func TestFilesReplaceNoCode(t *testing.T) {
-	space := &oneSpace{names: []string{"in.csv", "scripts/new.txt", "x.py", "d/y.JS", "greet.sh", "node_modules/m/package.json"}}
+	space := &oneSpace{names: []string{"in.csv", "scripts/new.txt", "x.py", "d/y.JS", "greet.sh", "node_modules/m/package.json", "node_modules/m", "d/Node_Modules/m", "lib", "lib/data.csv"}}
 	counts := &seen{}
 	folder := t.TempDir()
 	musttest.Write(t, filepath.Join(folder, "scripts", "greet.py"), "")
+	musttest.Write(t, filepath.Join(folder, "lib.js"), "")
 	g := withScripts(t, func(o *Options) {
 		o.Workspaces, o.Files, o.Observer = space, keepsFiles{}, counts
 		of, _ := o.Scripts.(found)
@@ -280,7 +281,7 @@ func TestFilesReplaceNoCode(t *testing.T) {
 		t.Errorf("the script got %q", names)
 	}
 	text := "x"
-	for _, name := range []string{"x.py", "scripts/data.csv", "scripts", "a/b.Mjs"} {
+	for _, name := range []string{"x.py", "scripts/data.csv", "scripts", "a/b.Mjs", "lib", "node_modules/x"} {
 		bad := greet()
 		bad.Files = []skill.FileRef{{Name: name, Text: &text}}
 		if r := g.RunScript(context.Background(), skill.Local(), bad); codeOfResult(r) != skill.InvalidArgument {

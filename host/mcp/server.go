@@ -57,7 +57,7 @@ type Options struct {
 	Door        Door        // required
 	Catalogue   Catalogue   // required
 	AgentSkills AgentSkills // nil: there are none
-	// Search is for the tool search_skills; nil: there is no such tool, and every client has the form all.
+	// Search implements the tool search_skills. Without it, every client has the form all.
 	Search tools.Finder
 	Tools  tools.Form // of a client that does not choose; "": all
 	// Artifact returns an artifact of an execution that the principal may read. The error is a *skill.Error.

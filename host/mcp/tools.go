@@ -56,7 +56,10 @@ func (c *caller) listTools(ctx context.Context, r *mcp.ListToolsRequest) (mcp.Re
 	if form != tools.FormAll && cursor == "" {
 		res.Tools = append(res.Tools, toolOf(&tools.SearchTool, nil))
 	}
-	if form == tools.FormCode {
+	switch {
+	case form == tools.FormCode && cursor != "":
+		return res, nil
+	case form == tools.FormCode:
 		return res, c.addCode(res)
 	}
 	head, err := encode(res) // not all callers of a tenant have the same tools for Agent Skills

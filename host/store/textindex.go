@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Document is what an [TextIndex] reads of one skill.
+// Document is what a [TextIndex] reads of one skill.
 type Document struct{ Name, Description, Text string }
 
 // The bounds of an index in bytes. Text beyond them is not searched; names and descriptions always are.
@@ -35,7 +35,7 @@ func NewTextIndex(ctx context.Context, docs []Document) (_ *TextIndex, err error
 	if err != nil {
 		return nil, fmt.Errorf("store.NewTextIndex: %w", err)
 	}
-	db.SetMaxOpenConns(1) // each connection to :memory: has a database of its own
+	db.SetMaxOpenConns(1) // each connection to :memory: opens another database
 	x := &TextIndex{db: db}
 	if err := x.fill(ctx, docs); err != nil {
 		_ = db.Close()

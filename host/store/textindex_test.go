@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -111,5 +112,39 @@ func TestTextIndexAtOnce(t *testing.T) {
 			t.Fatal("the database is still open")
 		}
 		runtime.GC()
+	}
+}
+
+// TestTextIndexCancelled: searches that are cut off leave the index whole, and no query is an error.
+func TestTextIndexCancelled(t *testing.T) {
+	var docs []Document
+	for i := range 3000 {
+		docs = append(docs, Document{fmt.Sprint("name", i), "common words of a description", "common text"})
+	}
+	x := musttest.Get(NewTextIndex(t.Context(), docs))(t)
+	cut := 0
+	for i := range 200 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
+		if _, err := x.Search(ctx, "common words text", 20, everything); err != nil {
+			cut++
+		}
+		cancel()
+		if got, err := x.Search(t.Context(), "name7", 5, everything); err != nil || len(got) != 1 || got[0] != 7 {
+			t.Fatalf("after %d cut off: %v, %v", cut, got, err)
+		}
+	}
+	if cut == 0 {
+		t.Error("no search was cut off")
+	}
+	chance := rand.New(rand.NewPCG(1, 2))
+	signs := []rune("aé\u0301\u00ad\"'*()^:-+{}日ก\U0001f600\x00\u202e ORNEAT")
+	for range 2000 {
+		var query strings.Builder
+		for range 1 + chance.IntN(20) {
+			query.WriteRune(signs[chance.IntN(len(signs))])
+		}
+		if _, err := x.Search(t.Context(), query.String(), 5, everything); err != nil {
+			t.Fatalf("%q: %v", query.String(), err)
+		}
 	}
 }

@@ -31,7 +31,7 @@ type Options struct {
 	Door        Door
 	Catalogue   Catalogue
 	AgentSkills AgentSkills // nil: there are none
-	Search      Finder      // of the tool search_skills; nil: there is no such tool
+	Search      Finder      // implements the tool search_skills; nil: models do not get it
 	// Parallel is how many calls of all callers' models run at once; others wait for their
 	// turn, in order, as long as their context allows. 0: 16.
 	Parallel int

@@ -116,15 +116,12 @@ func (g *Grant) granted() (out *skill.Grants, err error) {
 
 // check brings a grant into the form that is kept, and refuses what no grant can be.
 func (g *Grant) check() error {
-	tenant, id, uploaded := strings.Cut(g.Skill, "/") // acme/name
-	if !uploaded {
-		id = g.Skill
-	}
-	if _, err := skill.ParseID(id); err != nil {
+	at := strings.LastIndexByte(g.Skill, '/') // of an upload: acme/name
+	if _, err := skill.ParseID(g.Skill[at+1:]); err != nil {
 		return err
 	}
-	if uploaded && strings.Trim(tenant, ".") == "" {
-		return wrong("invalid tenant %q", tenant)
+	if at >= 0 && strings.Trim(g.Skill[:at], ".") == "" {
+		return wrong("invalid tenant %q", g.Skill[:at])
 	}
 	if len(g.HTTP) > maxRules || len(g.Env) > maxEnv {
 		return wrong("too many rules or variables; the limits are %d and %d", maxRules, maxEnv)
