@@ -70,7 +70,7 @@ func decodeChat(b []byte, stream *bool) (r agent.ChatRequest, err error) {
 		}},
 		{"conversation_id", text(&r.Conversation, maxConversation)},
 		{"files", filesOf(&r.Files)},
-		{"workspace", text(&r.Workspace, 64)},
+		{"workspace", workspaceID(&r.Workspace)},
 	}, turnMembers(&r, stream)...))
 	if err == nil && !said {
 		err = invalidField("message", `is missing; send {"message": "…"}`)

@@ -141,6 +141,17 @@ func TestBodiesOfTurns(t *testing.T) {
 		resp, got := s.do(t, "POST", "/agent/chat", body)
 		checkField(t, body, resp, got, 400, skill.InvalidArgument, field, problem)
 	}
+	many := "[" + strings.TrimSuffix(strings.Repeat(`{"name":"a","text":""},`, 101), ",") + "]"
+	for _, tc := range []struct{ body, field, problem string }{
+		{`{"message":"x","files":{}}`, "files", "must be a list of at most 100 files"},
+		{`{"message":"x","files":` + many + `}`, "files", "must be a list of at most 100 files"},
+		{`{"message":"x","files":[{"execution_id":"x-1"}]}`, "files.0.name", "is missing"},
+		{`{"message":"x","files":[{"name":""}]}`, "files.0.name", "must be 1 to 255 characters long"},
+		{`{"message":"x","workspace":"../w"}`, "workspace", "must be 1 to 64 of a-z A-Z 0-9 _ -"},
+	} {
+		resp, got := s.do(t, "POST", "/agent/chat", tc.body)
+		checkField(t, tc.body, resp, got, 400, skill.InvalidArgument, tc.field, tc.problem)
+	}
 	for field, value := range map[string]string{"conversation_id": `""`, "approve": "1", "approval_id": "7"} {
 		path := "/agent/chat"
 		if field != "conversation_id" {

@@ -156,8 +156,8 @@ func (s *Server) attached(ctx *fasthttp.RequestCtx, name string) {
 func filesOf(to *[]skill.FileRef) func(string, []byte) error {
 	return func(field string, value []byte) error {
 		var list []json.RawMessage
-		if value[0] != '[' || json.Unmarshal(value, &list) != nil {
-			return invalidField(field, "must be a list of files")
+		if value[0] != '[' || json.Unmarshal(value, &list) != nil || len(list) > 100 {
+			return invalidField(field, "must be a list of at most 100 files")
 		}
 		for i, one := range list {
 			var f skill.FileRef
@@ -170,13 +170,16 @@ func filesOf(to *[]skill.FileRef) func(string, []byte) error {
 				return text(*to, 0)
 			}
 			err := readMembers(one, at+".", []member{
-				{"name", text(&f.Name, 0)},
+				{"name", text(&f.Name, 255)},
 				{"id", text(&f.ID, 0)},
 				{"execution_id", text(&f.ExecutionID, 0)},
 				{"artifact", text(&f.Artifact, 0)},
 				{"text", func(field string, value []byte) error { return given(&f.Text)(field, value) }},
 				{"base64", func(field string, value []byte) error { return given(&f.Base64)(field, value) }},
 			})
+			if err == nil && f.Name == "" {
+				err = invalidField(at+".name", "is missing")
+			}
 			if err != nil {
 				return err
 			}

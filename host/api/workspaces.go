@@ -65,10 +65,21 @@ func (s *Server) deleteWorkspace(c *fiber.Ctx) error {
 	return nil
 }
 
-// workspaceOf reads the members workspace and commit of a call. The dispatcher validates the id.
+// workspaceID reads the id of a workspace.
+func workspaceID(to *string) func(string, []byte) error {
+	return func(field string, value []byte) error {
+		err := text(to, 64)(field, value)
+		if err == nil && !skill.ValidWorkspace(*to) {
+			err = invalidField(field, "must be 1 to 64 of a-z A-Z 0-9 _ -")
+		}
+		return err
+	}
+}
+
+// workspaceOf reads the members workspace and commit of a call.
 func workspaceOf(to *skill.WorkspaceRef) []member {
 	return []member{
-		{"workspace", text(&to.ID, 64)},
+		{"workspace", workspaceID(&to.ID)},
 		{"commit", func(field string, value []byte) error {
 			switch string(value) {
 			case `"success"`:

@@ -123,8 +123,8 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		refuseAs(rw, http.StatusMethodNotAllowed, nil, invalid("mcpserver.ServeHTTP", r.Method, "method not allowed: use POST, or GET and DELETE with a session"))
 		return
 	}
-	form := r.URL.Query().Get("tools")
-	if _, err := tools.ParseForm(form, tools.FormAll); err != nil {
+	form, err := formOf(r)
+	if err != nil {
 		refuse(rw, nil, err)
 		return
 	}
@@ -464,4 +464,17 @@ func writeError(rw http.ResponseWriter, status int, id json.RawMessage, wire *js
 	rw.Header().Set("Content-Type", "application/json")
 	rw.WriteHeader(status)
 	_, _ = rw.Write(b) // the client may have left
+}
+
+// formOf returns the parameter tools of the URL; "" without it.
+func formOf(r *http.Request) (string, error) {
+	given := r.URL.Query()["tools"]
+	switch {
+	case len(given) == 0:
+		return "", nil
+	case len(given) > 1 || given[0] == "":
+		return "", invalid("mcpserver.ServeHTTP", "tools", "tools must be given once: all, code or both")
+	}
+	_, err := tools.ParseForm(given[0], tools.FormAll)
+	return given[0], err
 }

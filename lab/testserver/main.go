@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"openskill/host/api"
@@ -100,7 +101,10 @@ func run() error {
 func nothing(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	var message map[string]any
-	if r.Method == http.MethodPost && (json.NewDecoder(r.Body).Decode(&message) != nil || message == nil || r.Header.Get("Content-Type") != "application/json") {
+	forms := r.URL.Query()["tools"]
+	if len(forms) > 1 || len(forms) == 1 && !slices.Contains([]string{"all", "code", "both"}, forms[0]) {
+		w.WriteHeader(http.StatusBadRequest)
+	} else if r.Method == http.MethodPost && (json.NewDecoder(r.Body).Decode(&message) != nil || message == nil || r.Header.Get("Content-Type") != "application/json") {
 		w.WriteHeader(http.StatusBadRequest)
 	}
 	_, _ = io.WriteString(w, "{}") // the client has left
