@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/cmd/openskill/internal/cases"
 	"openskill/host/app"
 	"openskill/host/app/config"
+	"openskill/internal/cases"
 	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/cmd/openskill/internal/cases"
 	"openskill/host/app/config"
+	"openskill/internal/cases"
 	"openskill/internal/cliflag"
 	"openskill/sdk/skill"
 )

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"openskill/cmd/openskill/internal/cases"
 	"openskill/cmd/openskill/internal/watch"
 	"openskill/host/app/config"
 	"openskill/host/manifest"
+	"openskill/internal/cases"
 	"openskill/sdk/skill"
 )
 

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"openskill/cmd/openskill/internal/cases"
 	"openskill/host/manifest"
+	"openskill/internal/cases"
 	"openskill/internal/musttest"
 )
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"reflect"
 
-	"openskill/cmd/openskill/internal/yamledit"
 	"openskill/internal/safeyaml"
+	"openskill/internal/yamledit"
 	"openskill/sdk/skill"
 )
 
