@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"openskill/sdk/client"
 	"openskill/sdk/skill"
@@ -195,7 +198,9 @@ func (c *chatting) question(ctx context.Context, p client.Awaited) question {
 	_ = json.Unmarshal(called.Arguments, &args) // what cannot be read is shown as it is
 	given := string(compacted(called.Arguments))
 	scope := "the host's settings say whether yes is for this call or for all of this version of the skill"
-	if a, err := c.api.Approval(ctx, p.ApprovalID); err == nil {
+	if a, err := c.api.Approval(ctx, p.ApprovalID); err == nil && a.Version != "" {
+		return c.proposal(ctx, a)
+	} else if err == nil {
 		name, script, trust = a.Skill, a.Script, a.Trust.String()
 		given = wordsOf(a.Arguments)
 		if a.ArgumentsCut {
@@ -227,6 +232,40 @@ func (c *chatting) question(ctx context.Context, p client.Awaited) question {
 	}
 	q.lines = append(q.lines, oneLine(scope, 0), "approval "+oneLine(p.ApprovalID, 64)+": y or /approve, n or /approve no; a new message continues without it")
 	return q
+}
+
+// mostCode is how many lines of a proposed program are shown.
+const mostCode = 200
+
+// proposal asks about a skill that a model proposes. The code is the host's copy, which is what is enabled.
+func (c *chatting) proposal(ctx context.Context, a *client.Approval) question {
+	q := question{head: "enable the proposed skill " + oneLine(a.Skill, 0) + ", version " + oneLine(a.Version, 0) + "?"}
+	code, err := c.api.SkillFile(ctx, skill.ID(a.Skill), a.Version, a.Script, a.Tenant)
+	switch lines := strings.Split(strings.TrimRight(string(code), "\n"), "\n"); {
+	case err != nil:
+		q.lines = append(q.lines, "its code cannot be read: "+oneLine(err.Error(), 0))
+	case len(lines) > mostCode:
+		q.lines = append(q.lines, fmt.Sprintf("%s has %d lines: read it in the console first", oneLine(a.Script, 0), len(lines)))
+	default:
+		for _, l := range lines {
+			q.lines = append(q.lines, "| "+codeLine(l))
+		}
+	}
+	q.lines = append(q.lines, oneLine(strings.Join(a.Arguments, " "), 0))
+	if a.PreviousDigest != "" {
+		q.lines = append(q.lines, "it replaces the version that is enabled now")
+	}
+	q.lines = append(q.lines, "approval "+oneLine(a.ID, 64)+": y or /approve, n or /approve no; a new message continues without it")
+	return q
+}
+
+// codeLine shows a line of a program with its indentation. One with characters that cannot be seen is quoted.
+func codeLine(s string) string {
+	s = strings.ReplaceAll(s, "\t", "    ")
+	if s = s[:min(len(s), 1000)]; strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || skill.Hidden(r) || r == utf8.RuneError }) {
+		return strconv.QuoteToASCII(s)
+	}
+	return s
 }
 
 // wordsOf shows arguments so that it can be seen where each begins and ends.

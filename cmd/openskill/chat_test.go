@@ -247,8 +247,18 @@ func TestQuestionOfARecord(t *testing.T) {
 				"yes allows every run of this version of the skill, sha256:new; it has CHANGED since it was allowed as sha256:old",
 			},
 		},
+		{
+			client.Approval{ID: "ap-1", Policy: "enable", Skill: "shout", Version: "1.0.0", Script: "main.py", Tenant: "acme", Arguments: []string{"cases passed: 2"}, PreviousDigest: "sha256:old"},
+			[]string{"enable the proposed skill shout, version 1.0.0?", "| if x:", "|     print('a')", `| "b = '\u202e'"`, "cases passed: 2", "it replaces the version that is enabled now"},
+		},
 	} {
-		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(tt.a) }))
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/skills/shout/versions/1.0.0/file" && r.URL.RawQuery == "path=main.py&tenant=acme" {
+				_, _ = w.Write([]byte("if x:\n\tprint('a')\nb = '\u202e'\n"))
+				return
+			}
+			_ = json.NewEncoder(w).Encode(tt.a)
+		}))
 		defer h.Close()
 		var err error
 		if c.api, err = client.New(h.URL, nil); err != nil {

@@ -147,9 +147,15 @@ func (t *turn) round(ctx context.Context, reply *llm.Reply) (StopReason, error) 
 
 // after says whether the calls of a round are the end of the turn.
 func (t *turn) after(ctx context.Context, calls []asked) (StopReason, error) {
-	wrong := false
+	wrong, changed := false, false
 	for i := range calls {
 		wrong = wrong || calls[i].outcome.Invalid
+		changed = changed || calls[i].name == tools.ProposeSkill && calls[i].outcome.Result.Success
+	}
+	if changed { // the model can call its skill at once
+		if err := t.loadTools(ctx); err != nil {
+			return "", err
+		}
 	}
 	t.wrong++
 	if !wrong {
@@ -355,7 +361,7 @@ func (t *turn) sentence(reason StopReason) string {
 	case StopRefused:
 		return "The model's provider has withheld the answer."
 	case StopApprovalRequired:
-		return "A script needs approval before it can run."
+		return "A call needs approval before it can be made."
 	case StopCompleted: // it has words of its own
 	}
 	return "The turn has ended."

@@ -28,9 +28,10 @@ const maxMessage = 32 << 10
 // turn is one turn of a conversation under way.
 type turn struct {
 	driver
-	hear func(Event)
-	asks *ChatRequest
-	room string // the id of the workspace; "": none
+	hear  func(Event)
+	asks  *ChatRequest
+	room  string // the id of the workspace; "": none
+	files string // what the model is told of its files
 
 	retries  int           // answers in a row with calls that are wrong, after the first
 	callTime time.Duration // of each call; 0: as the skill and the host have it
@@ -219,6 +220,21 @@ func (t *turn) open(ctx context.Context, isNew bool) error {
 		t.conv = conv
 	}
 	t.first, t.tokens = t.conv.Iterations, t.conv.Tokens
+	if err := t.loadTools(ctx); err != nil {
+		return err
+	}
+	files, err := t.openWorkspace(ctx)
+	if err != nil {
+		return t.endOr(ctx, err)
+	}
+	t.files = files
+	t.request.System += files
+	t.history.fixed = t.model.Tokens(&t.request)
+	return nil
+}
+
+// loadTools finds what the caller's model can call.
+func (t *turn) loadTools(ctx context.Context) error {
 	set, err := t.o.Tools(ctx, t.p, nil, t.asks.Tools)
 	if err != nil {
 		return t.endOr(ctx, err)
@@ -228,11 +244,7 @@ func (t *turn) open(ctx context.Context, isNew bool) error {
 	if more := set.Instructions(); more != "" {
 		system += "\n\n" + more
 	}
-	files, err := t.openWorkspace(ctx)
-	if err != nil {
-		return t.endOr(ctx, err)
-	}
-	t.request = llm.Request{System: system + files, Tools: set.List()}
+	t.request = llm.Request{System: system + t.files, Tools: set.List()}
 	t.history.fixed = t.model.Tokens(&t.request)
 	return nil
 }

@@ -126,7 +126,7 @@ func TestWhoMayApproveOverHTTP(t *testing.T) {
 		{"GET", "/approvals/" + foreign, 404},
 		{"POST", "/approvals/" + own + ":approve", 403},
 		{"POST", "/approvals/" + own + ":deny", 403},
-		{"POST", "/approvals/" + foreign + ":approve", 403}, // as of one's own: nothing was looked for
+		{"POST", "/approvals/" + foreign + ":approve", 404},
 	} {
 		if resp, body := s.do(t, tc.method, tc.path, ""); resp.StatusCode != tc.want {
 			t.Errorf("%s %s: %d %s", tc.method, tc.path, resp.StatusCode, body)

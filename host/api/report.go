@@ -1,6 +1,8 @@
 package api
 
 import (
+	"unicode/utf8"
+
 	"github.com/gofiber/fiber/v2"
 
 	"openskill/sdk/skill"
@@ -25,6 +27,39 @@ func (s *Server) getReport(c *fiber.Ctx) error {
 	defer leave()
 	result, err := s.opt.Uploads.Report(c.UserContext(), viewer, id, version)
 	return s.json(c, result, err)
+}
+
+// getSkillFile answers GET /skills/{id}/versions/{version}/file.
+func (s *Server) getSkillFile(c *fiber.Ctx) error {
+	id, viewer, version, err := s.ofSkillVersion(c)
+	if err != nil {
+		return err
+	}
+	path, err := query(c, "path", maxName)
+	if err == nil && path == "" {
+		err = invalidField("path", "is missing; name a file of the skill")
+	}
+	if err == nil {
+		err = checkFileName("file", path)
+	}
+	if err != nil {
+		return err
+	}
+	data, err := s.opt.Uploads.File(c.UserContext(), viewer, id, version, path)
+	if err != nil {
+		return err
+	}
+	given := ""
+	if utf8.Valid(data) {
+		given = "text/plain"
+	}
+	ctx := c.Context()
+	mediaType, disposition := shownAs(path, given, data)
+	if disposition != "" {
+		ctx.Response.Header.Set("Content-Disposition", disposition)
+	}
+	ctx.SetContentType(mediaType)
+	return s.setBody(ctx, data)
 }
 
 // ofSkillVersion reads the skill and the version that a path names, and who looks at them.

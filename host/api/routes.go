@@ -118,6 +118,7 @@ func (s *Server) table() []Route {
 		{get, "/skills/{id}/versions", read, kindList, s.listVersions},
 		{get, "/skills/{id}/versions/{version}", read, kindReport, up(s.getReport)},
 		{get, "/skills/{id}/versions/{version}/sbom", read, kindReport, up(s.getBill)},
+		{get, "/skills/{id}/versions/{version}/file", read, kindList, up(s.getSkillFile)},
 		{post, "/skills/{id}/versions/{version}/packages", admin, kindWork, up(s.addPackages)},
 		{remove, "/skills/{id}/versions/{version}/packages", admin, kindDecide, up(s.removePackages)},
 		{get, "/tools", read, kindList, s.listTools},
@@ -143,8 +144,8 @@ func (s *Server) table() []Route {
 		{post, "/agent-skills/{name}:revoke", admin, kindDecide, grants(s.revokeScripts)},
 		{get, "/approvals", either, kindRecord, s.listApprovals},
 		{get, "/approvals/{id}", either, kindRecord, approvals(s.getApproval)},
-		{post, "/approvals/{id}:approve", admin, kindDecide, approvals(s.decideApproval(true))},
-		{post, "/approvals/{id}:deny", admin, kindDecide, approvals(s.decideApproval(false))},
+		{post, "/approvals/{id}:approve", uploader, kindDecide, approvals(s.decideApproval(true))},
+		{post, "/approvals/{id}:deny", uploader, kindDecide, approvals(s.decideApproval(false))},
 
 		{post, pathFiles, filer, kindFile, files(s.postFile)},
 		{get, pathFiles, filer, kindRecord, files(s.listFiles)},

@@ -37,6 +37,9 @@ type Uploads interface {
 	// Bill gives the bill of materials of a version that the caller finds.
 	Bill(ctx context.Context, p skill.Principal, id skill.ID, version string) (json.RawMessage, error)
 
+	// File returns a file of a version of the caller's tenant, of at most 1 MiB.
+	File(ctx context.Context, p skill.Principal, id skill.ID, version, path string) ([]byte, error)
+
 	// Report makes the admission report of a version that the caller finds, anew.
 	Report(ctx context.Context, p skill.Principal, id skill.ID, version string) (*skill.UploadResult, error)
 }

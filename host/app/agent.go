@@ -29,7 +29,7 @@ func (h *Host) openAgent() error {
 	}
 	parallel := max(s.Concurrency/2, 1) // the rest is for callers without a model
 	box, err := tools.New(tools.Options{
-		Door: h.door, Catalogue: h.Catalogue(), AgentSkills: h.agents, Search: h.Search, Parallel: parallel, Alone: h.alone,
+		Door: h.door, Catalogue: h.Catalogue(), AgentSkills: hostTools{h.agents, h}, Search: h.Search, Parallel: parallel, Alone: h.alone,
 		Log: h.log,
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ func (h *Host) openApprovals(ctx context.Context, d state) (err error) {
 	h.copies.dir = approvedDir(d.root)
 	h.copies.sweepOld()
 	h.approvals, err = approval.Open(ctx, approval.Options{
-		DB: h.kept.db, Dir: approval.Dir(d.root), Policy: approval.Policy(h.settings.ScriptApproval), Log: h.log, Record: RecordApprovals(h.kept.db),
+		DB: h.kept.db, Dir: approval.Dir(d.root), Policy: approval.Policy(h.settings.ScriptApproval), Log: h.log, Record: RecordApprovals(h.kept.db, h.enableProposed),
 	})
 	if err == nil {
 		h.owns(h.approvals.Close)
@@ -45,7 +45,7 @@ func (h *Host) openMCP(o *api.Options) (*mcp.Server, error) {
 	}
 	return mcp.New(mcp.Options{
 		Alone: h.alone,
-		Door:  h, Catalogue: h.Catalogue(), AgentSkills: h.agents, Search: h.Search, Origins: o.Origins,
+		Door:  h, Catalogue: h.Catalogue(), AgentSkills: hostTools{h.agents, h}, Search: h.Search, Origins: o.Origins,
 		Principal: func(r *http.Request) (skill.Principal, error) { return api.PrincipalOf(r.Context()), nil },
 		Over:      over, Revision: h.revision, Lists: h.lists, Reads: o.Reads, Rate: o.Rates.Request,
 		Artifact: h.Artifact, Approvals: h.approvals, Grants: h.Allowing(), Logger: h.log, Version: Version, BodyLimit: o.BodyLimit,

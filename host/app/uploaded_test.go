@@ -83,7 +83,7 @@ func (a asks) say(t *testing.T, args ...string) string {
 // mcp sends one request of the Model Context Protocol.
 func (a asks) mcp(t *testing.T, method, params string) string {
 	t.Helper()
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, method, params)
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`, method, params)
 	req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+"/mcp", strings.NewReader(body)))(t)
 	req.Close = true
 	for k, v := range map[string]string{
@@ -91,8 +91,9 @@ func (a asks) mcp(t *testing.T, method, params string) string {
 	} {
 		req.Header.Set(k, v)
 	}
-	if strings.Contains(params, "load_skill") {
-		req.Header.Set("Mcp-Name", "load_skill")
+	if name, ok := strings.CutPrefix(params, `"name":"`); ok {
+		name, _, _ = strings.Cut(name, `"`)
+		req.Header.Set("Mcp-Name", name)
 	}
 	res := musttest.Get(http.DefaultTransport.(*http.Transport).Clone().RoundTrip(req))(t)
 	defer res.Body.Close()

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -239,6 +241,41 @@ func (u *uploads) Report(ctx context.Context, p skill.Principal, id skill.ID, ve
 		return nil, fmt.Errorf("host.Report: %w", err)
 	}
 	return &skill.UploadResult{ID: d.ID, Version: d.Version, Digest: d.Digest, State: d.State, Report: report}, nil
+}
+
+// maxShown bounds a file of a skill that is read over HTTP, in bytes.
+const maxShown = 1 << 20
+
+// File returns a file of a version of the caller's tenant.
+func (u *uploads) File(_ context.Context, p skill.Principal, id skill.ID, version, path string) ([]byte, error) {
+	s, err := u.Get(p.Tenant, id, version)
+	if err == nil && (s.Owner != p.Tenant || s.Folder == "") {
+		err = &skill.Error{Op: "host.File", Code: skill.NotFound, Subject: string(id), Message: "the files of this version cannot be read: it belongs to another tenant, or is quarantined"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(s.Folder)
+	if err != nil {
+		return nil, fmt.Errorf("host.File: %w", err)
+	}
+	defer root.Close()
+	f, err := root.Open(filepath.FromSlash(path))
+	if err == nil {
+		defer f.Close()
+		var info os.FileInfo
+		if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+			err = os.ErrNotExist
+		}
+	}
+	if err != nil {
+		return nil, &skill.Error{Op: "host.File", Code: skill.NotFound, Subject: skill.CleanText(path, 80), Message: "the version has no such file; its report lists all", Err: err}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxShown+1))
+	if err == nil && len(data) > maxShown {
+		err = &skill.Error{Op: "host.File", Code: skill.PayloadTooLarge, Subject: skill.CleanText(path, 80), Message: fmt.Sprintf("the file is larger than %d bytes", maxShown)}
+	}
+	return data, err
 }
 
 // withReport adds the admission report to an error about an upload that was admitted:

@@ -14,6 +14,7 @@ type approvalRow struct {
 	State          string    `json:"state"`
 	Policy         string    `json:"policy"`
 	Skill          string    `json:"skill"`
+	Version        string    `json:"version"` // of a proposed skill; "" of scripts
 	Script         string    `json:"script"`
 	Digest         string    `json:"digest"`
 	PreviousDigest string    `json:"previous_digest"`
@@ -34,6 +35,7 @@ type approvalsData struct {
 	Next   string
 	State  string
 	Decide bool
+	Enable bool // may decide about proposed skills
 }
 
 var approvalStates = []string{"pending", "approved", "denied", "expired", "used"}
@@ -43,7 +45,7 @@ func (v *view) approvals() error {
 		return err
 	}
 	q := v.r.URL.Query()
-	d := &approvalsData{State: q.Get("state"), Decide: v.p.May(skill.ScopeAdmin)}
+	d := &approvalsData{State: q.Get("state"), Decide: v.p.May(skill.ScopeAdmin), Enable: v.p.May(skill.ScopeUpload)}
 	var page list[approvalRow]
 	if err := v.ask("GET", "/approvals", values("limit", "50", "cursor", q.Get("cursor"), "state", d.State), nil, &page); err != nil {
 		return err
@@ -61,7 +63,11 @@ func (v *view) decideApproval() error {
 	if err := v.ask("POST", "/approvals/"+url.PathEscape(id)+":"+word, nil, nil, &a); err != nil {
 		v.leave(false, messageOf(err))
 	} else {
-		v.leave(true, a.Script+" of "+a.Skill+": "+a.State+".")
+		what := a.Script + " of " + a.Skill
+		if a.Version != "" {
+			what = a.Skill + " " + a.Version
+		}
+		v.leave(true, what+": "+a.State+".")
 	}
 	return v.redirect("/approvals")
 }

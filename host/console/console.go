@@ -105,6 +105,7 @@ func (c *Console) routes() {
 	get("/skills", (*view).skills)
 	get("/skills/{id}", (*view).skill)
 	get("/skills/{id}/versions/{version}", (*view).version)
+	get("/skills/{id}/versions/{version}/file", (*view).skillFile)
 	post("/skills/{id}/versions/{version}/packages", (*view).packages)
 	post("/skills/{id}/try", (*view).try)
 	post("/skills/{id}/{action}", (*view).decide)

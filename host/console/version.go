@@ -3,9 +3,12 @@ package console
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/a-h/templ"
 
 	"openskill/sdk/skill"
 )
@@ -14,6 +17,9 @@ import (
 type found struct {
 	Report *report
 	Raw    string // the report as it is
+
+	At templ.SafeURL // where files are shown; "": nowhere
+	Of string        // the tenant that was asked for
 }
 
 // report is what pages show of an admission report.
@@ -115,6 +121,7 @@ func (v *view) version() error {
 		}
 	} else {
 		d.read(made.Report)
+		d.At, d.Of = link("skills", id, "versions", version, "file"), tenant
 	}
 	status := http.StatusOK
 	if d.Problem != nil {
@@ -122,3 +129,30 @@ func (v *view) version() error {
 	}
 	return v.show(status, versionView(v.frame("skills", oneLine(id+" "+version, 120)), d))
 }
+
+// fileData is a file of a version. Characters that cannot be seen are made visible.
+type fileData struct{ ID, Version, Tenant, Path, Text string }
+
+func (v *view) skillFile() error {
+	if err := v.allowed("skills"); err != nil {
+		return err
+	}
+	d := &fileData{ID: v.r.PathValue("id"), Version: v.r.PathValue("version"), Tenant: v.r.URL.Query().Get("tenant"), Path: v.r.URL.Query().Get("path")}
+	resp, err := v.call("GET", pathOf("skills", d.ID, "versions", d.Version, "file"), values("path", d.Path, "tenant", d.Tenant), nil)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return v.read(resp, nil)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, mostFile+1))
+	if err != nil {
+		return err
+	}
+	d.Text = visible(string(b), mostFile)
+	return v.show(http.StatusOK, fileView(v.frame("skills", oneLine(d.Path, 120)), d))
+}
+
+// mostFile is how much of a file is shown, in bytes.
+const mostFile = 256 << 10

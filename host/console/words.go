@@ -93,8 +93,11 @@ func roleClass(role string) string {
 
 // askedFor says what an approval would be good for.
 func askedFor(policy string) string {
-	if policy == "call" {
+	switch policy {
+	case "call":
 		return "for this one call."
+	case "enable":
+		return "to enable this version."
 	}
 	return "for this version of the skill."
 }

@@ -173,6 +173,14 @@ func (d *Dispatcher) Start(ctx context.Context, p skill.Principal, req skill.Req
 	return c.result
 }
 
+// Try is Invoke for a version that is not enabled yet: it runs the cases of a proposed skill. It does not count for the
+// quarantine of the skill.
+func (d *Dispatcher) Try(ctx context.Context, p skill.Principal, req skill.Request) *skill.Result {
+	c := &call{principal: p, request: req, begun: d.o.Now(), executionID: d.o.NewID(), draft: true}
+	_ = d.handle(ctx, c) // the outermost layer has put it into the result
+	return c.result
+}
+
 // call is what the layers learn about one call.
 type call struct {
 	principal    skill.Principal
@@ -183,6 +191,7 @@ type call struct {
 	files        []skill.File         // content of fileRefs, then of the workspace
 	fileInfos    []records.FileInfo   // of fileRefs, for the record
 	workspaceRef skill.WorkspaceRef
+	draft        bool             // the version may be disabled
 	optional     bool             // the workspace is that of the conversation: skills that cannot use it run without
 	workspace    *skill.Workspace // before the call; nil: the call names none
 	begun        time.Time

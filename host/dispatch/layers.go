@@ -72,7 +72,7 @@ func (d *Dispatcher) found(next handler) handler {
 			return err
 		}
 		c.skill, c.target = s, s.Primary
-		if !s.Descriptor.Enabled {
+		if !s.Descriptor.Enabled && !(c.draft && s.Descriptor.State == skill.StateDisabled) {
 			return disabled(&s.Descriptor)
 		}
 		if s.Descriptor.Runner == skill.Agentic {
@@ -213,7 +213,7 @@ func (d *Dispatcher) observed(next handler) handler {
 	return func(ctx context.Context, c *call) error {
 		err := next(ctx, c)
 		bystander := c.reply != nil && c.reply.Bystander
-		if d.o.Observer == nil || c.skill.Descriptor.Trust != skill.Community || c.skill.Code || c.script != nil && len(c.files) > 0 || ctx.Err() != nil || bystander || c.again != nil {
+		if d.o.Observer == nil || c.skill.Descriptor.Trust != skill.Community || c.skill.Code || c.script != nil && len(c.files) > 0 || ctx.Err() != nil || bystander || c.again != nil || c.draft {
 			return err
 		}
 		code := skill.CodeOf(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"openskill/host/agent/tools"
 	"openskill/host/dispatch/approval"
 	"openskill/sdk/skill"
 )
@@ -26,9 +27,11 @@ type Approvals interface {
 const question = "approve"
 
 // mayAsk reports whether the person at the client can be asked to decide: it is the
-// operator, and the client can ask. What a model says is never a decision.
+// operator, or may enable uploads where a skill is proposed, and the client can ask. What
+// a model says is never a decision.
 func (c *caller) mayAsk(r *mcp.CallToolRequest) bool {
-	if c.p.Type != skill.Operator || !c.p.May(skill.ScopeAdmin) {
+	proposer := r.Params.Name == tools.ProposeSkill && c.p.May(skill.ScopeUpload)
+	if !proposer && (c.p.Type != skill.Operator || !c.p.May(skill.ScopeAdmin)) {
 		return false
 	}
 	caps := r.ClientCapabilities()
@@ -89,6 +92,14 @@ func (c *caller) decide(ctx context.Context, id, action string) error {
 // questionOf is what the person reads. It holds nothing that the skill's author worded.
 func questionOf(a *approval.Approval) string {
 	var b strings.Builder
+	if a.Policy == approval.Enabling {
+		fmt.Fprintf(&b, "The model proposes the skill %s, version %s (%.19s): the code is in its call; %s. ", a.Skill, a.Version, a.Digest, strings.Join(a.Arguments, ", "))
+		if a.PreviousDigest != "" {
+			b.WriteString("It replaces the version that is enabled now. ")
+		}
+		b.WriteString("Enable it?")
+		return skill.CleanText(b.String(), 2000)
+	}
 	fmt.Fprintf(&b, "The Agent Skill %s (%s) asks to run %s", a.Skill, a.Trust, a.Script)
 	if len(a.Arguments) > 0 {
 		fmt.Fprintf(&b, " with the arguments %s", strings.Join(a.Arguments, " "))

@@ -60,6 +60,25 @@ func (c *Client) Bill(ctx context.Context, id skill.ID, version, tenant string) 
 	return *bill, nil
 }
 
+// SkillFile returns a file of a version of an uploaded skill, of at most 1 MiB. Only the skill's tenant and the operator
+// can read it; tenant "" is the caller's own.
+func (c *Client) SkillFile(ctx context.Context, id skill.ID, version, path, tenant string) ([]byte, error) {
+	at, err := versionPath(id, version)
+	if err != nil {
+		return nil, err
+	}
+	q := url.Values{"path": {path}}
+	if tenant != "" {
+		q.Set("tenant", tenant)
+	}
+	res, err := c.send(ctx, http.MethodGet, at+"/file?"+q.Encode(), nil, "*/*")
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	return c.body(res)
+}
+
 func versionPath(id skill.ID, version string) (string, error) {
 	if _, err := skill.ParseID(string(id)); err != nil {
 		return "", err

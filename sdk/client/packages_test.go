@@ -10,12 +10,13 @@ func TestPackages(t *testing.T) {
 	t.Parallel()
 	const changed = `{"id": "up", "version": "1.0.0", "digest": "", "state": "disabled", "packages": null, "added": ["python:words 1.0"], "removed": []}`
 	c := answers(t, nil, map[string]http.HandlerFunc{
-		"POST /skills/up/versions/1.0.0/packages":                  wants(t, `{"packages":["python:words"],"update":true,"tenant":"acme"}`, changed),
-		"DELETE /skills/up/versions/1.0.0+b/packages?tenant=a%2Fb": says(200, changed),
-		"GET /skills/up/versions/1.0.0?tenant=acme":                says(200, `{"id": "up", "version": "1.0.0", "report": {"packages": {}}}`),
-		"GET /skills/up/versions/1.0.0/sbom":                       says(200, `{"bomFormat": "CycloneDX"}`),
-		"POST /skills?packages=true":                               says(201, `{"id": "up", "packages": {"added": [], "error": {"code": "TIMEOUT"}}}`),
-		"POST /skills/up/versions/9.0.0/packages":                  says(404, `{"error": {"code": "NOT_FOUND", "status": 404, "message": "no such version"}}`),
+		"POST /skills/up/versions/1.0.0/packages":                   wants(t, `{"packages":["python:words"],"update":true,"tenant":"acme"}`, changed),
+		"DELETE /skills/up/versions/1.0.0+b/packages?tenant=a%2Fb":  says(200, changed),
+		"GET /skills/up/versions/1.0.0?tenant=acme":                 says(200, `{"id": "up", "version": "1.0.0", "report": {"packages": {}}}`),
+		"GET /skills/up/versions/1.0.0/file?path=a%26b&tenant=acme": says(200, "text"),
+		"GET /skills/up/versions/1.0.0/sbom":                        says(200, `{"bomFormat": "CycloneDX"}`),
+		"POST /skills?packages=true":                                says(201, `{"id": "up", "packages": {"added": [], "error": {"code": "TIMEOUT"}}}`),
+		"POST /skills/up/versions/9.0.0/packages":                   says(404, `{"error": {"code": "NOT_FOUND", "status": 404, "message": "no such version"}}`),
 	})
 	ctx := t.Context()
 	if out, err := c.AddPackages(ctx, "up", "1.0.0", &PackageWish{Packages: []string{"python:words"}, Update: true, Tenant: "acme"}); err != nil || out.Added[0] != "python:words 1.0" {
@@ -29,6 +30,9 @@ func TestPackages(t *testing.T) {
 	}
 	if bill, err := c.Bill(ctx, "up", "1.0.0", ""); err != nil || string(bill) != `{"bomFormat": "CycloneDX"}` {
 		t.Errorf("%s, %v", bill, err)
+	}
+	if b, err := c.SkillFile(ctx, "up", "1.0.0", "a&b", "acme"); err != nil || string(b) != "text" {
+		t.Errorf("%s, %v", b, err)
 	}
 	if out, err := c.Upload(ctx, &Upload{Archive: []byte("x"), Packages: true}); err != nil || out.Packages.Error == nil {
 		t.Errorf("%+v, %v", out, err)

@@ -54,15 +54,16 @@ func (c *Client) Execution(ctx context.Context, id string) (*Execution, error) {
 	return one[Execution](ctx, c, "/executions/", "execution id", id)
 }
 
-// Approval is what a script of an Agent Skill asked, and what became of it.
+// Approval is what a script of an Agent Skill asked, or a proposed version of a skill, and what became of it.
 type Approval struct {
 	ID             string      `json:"id"`
 	State          string      `json:"state"`  // pending, approved, denied, expired or used
-	Policy         string      `json:"policy"` // what it is good for: version (of the skill) or call
+	Policy         string      `json:"policy"` // what it is good for: version (of the skill), call, or enable (a proposed version)
 	Skill          string      `json:"skill"`
-	Script         string      `json:"script"`
+	Version        string      `json:"version"` // of a proposal; "" of scripts
+	Script         string      `json:"script"`  // of a proposal its program
 	Digest         string      `json:"digest"`
-	PreviousDigest string      `json:"previous_digest"` // as it was approved before, if it has changed since; else ""
+	PreviousDigest string      `json:"previous_digest"` // as it was approved before, if it has changed since, or that a proposal replaces; else ""
 	Trust          skill.Trust `json:"trust"`
 	Arguments      []string    `json:"arguments"`     // up to a length
 	ArgumentsCut   bool        `json:"arguments_cut"` // there are more, or longer ones

@@ -181,17 +181,19 @@ export type Approval = {
   expires_at?: string;
   /** A UUID of version 7. */
   id: string;
-  /** What it is good for: this version of the skill, or one call. */
-  policy: "version" | "call";
-  /** Of the skill as it was approved before, if it has changed since. */
+  /** What it is good for: scripts of this version of the skill, one call, or the proposed version that it enables. */
+  policy: "version" | "call" | "enable";
+  /** Of the skill as it was approved before, if it has changed since; of the version that a proposed one replaces. */
   previous_digest?: string;
-  /** The one that asked. */
+  /** The script that asked; of a proposed version its program. */
   script: string;
   skill: string;
   state: "pending" | "approved" | "denied" | "expired" | "used";
   tenant: string;
   trust: "community" | "trusted" | "builtin";
   used_at?: string;
+  /** The proposed version. */
+  version?: string;
 };
 
 export type ApprovalList = {
@@ -2761,6 +2763,46 @@ export interface paths {
         415: Problem;
         429: Problem;
         431: Problem;
+        500: Problem;
+      };
+    };
+  };
+  "/skills/{id}/versions/{version}/file": {
+    /** Get a file of a version of an uploaded skill. (getSkillFile) */
+    GET: {
+      path: {
+        /** The id of a skill. */
+        id: SkillId;
+        /** A version. */
+        version: string;
+      };
+      query: {
+        /** The file, as the admission report lists it. */
+        path: string;
+        /** The tenant of the uploads, for the operator (`skills:admin`); default: your own. */
+        tenant?: string;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: Blob;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        415: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
         500: Problem;
       };
     };

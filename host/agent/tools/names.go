@@ -6,17 +6,22 @@ import (
 	"openskill/sdk/skill"
 )
 
-// The tools of the host: those by which a model uses Agent Skills, and the search.
+// The tools of the host: those by which a model uses Agent Skills, finds skills, and proposes one.
 const (
 	LoadSkill    = "load_skill"
 	ReadResource = "read_skill_resource"
 	RunScript    = "run_skill_script"
 	SearchSkills = "search_skills"
+	ProposeSkill = "propose_skill"
 )
 
 // Reserved reports whether a name is that of a tool of the host.
 func Reserved(name string) bool {
-	return name == LoadSkill || name == ReadResource || name == RunScript || name == SearchSkills
+	switch name {
+	case LoadSkill, ReadResource, RunScript, SearchSkills, ProposeSkill:
+		return true
+	}
+	return false
 }
 
 // prefix is put before a skill's id that is the name of a tool of the host.

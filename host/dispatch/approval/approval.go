@@ -20,6 +20,8 @@ const (
 	Never      Policy = "never"   // nothing asks
 	PerVersion Policy = "version" // a skill asks once, and again when it has changed
 	PerCall    Policy = "call"    // every run asks
+	// Enabling is not a policy of scripts: the approval enables a version of a skill that a model proposed.
+	Enabling Policy = "enable"
 )
 
 // ParsePolicy reads the name of a policy; "" is Never.
@@ -29,6 +31,7 @@ func ParsePolicy(s string) (Policy, error) {
 		return Never, nil
 	case Never, PerVersion, PerCall:
 		return p, nil
+	case Enabling:
 	}
 	return "", &skill.Error{
 		Op: "approval.ParsePolicy", Code: skill.InvalidArgument, Subject: skill.CleanText(s, 80),
@@ -60,9 +63,11 @@ func ParseState(s string) (State, error) {
 	}
 }
 
-// Ask is one run of a script, before it begins.
+// Ask is one run of a script, before it begins, or a proposed version of a skill.
 type Ask struct {
 	Skill, Script, Digest string
+	Version               string // of a proposal; "": a script asks
+	Previous              string // digest of the version that a proposal replaces; "": none
 	Tenant, Caller        string
 	Trust                 skill.Trust
 	Arguments             []string // capped when kept
@@ -76,7 +81,8 @@ type Approval struct {
 	Policy Policy `json:"policy"`
 
 	Skill          string      `json:"skill"`
-	Script         string      `json:"script"`                    // the one that asked; by the policy version all of the skill's are approved
+	Version        string      `json:"version,omitempty"`         // that is to be enabled; "" of scripts
+	Script         string      `json:"script"`                    // the one that asked; by the policy version all of the skill's are approved. Of a proposal its program
 	Digest         string      `json:"digest"`                    // of the skill that asks
 	PreviousDigest string      `json:"previous_digest,omitempty"` // that was approved before, if it is another
 	Trust          skill.Trust `json:"trust"`
@@ -179,8 +185,10 @@ func (a *Approval) at(now time.Time) Approval {
 // and not over. A denial is over when it has expired.
 func (a *Approval) holds(now time.Time) bool {
 	switch a.at(now).State {
-	case Pending, Approved:
+	case Pending:
 		return true
+	case Approved:
+		return a.Policy != Enabling // the version was enabled by that, and somebody has disabled it since
 	case Denied:
 		return now.Before(a.ExpiresAt)
 	case Expired, Used:

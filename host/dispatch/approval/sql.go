@@ -142,7 +142,7 @@ func (c *changing) prune(tenant string, now time.Time) error {
 // valid reports whether a stored approval says all that it needs to be found and compared.
 // What is missing elsewhere makes it narrower, never wider.
 func (a *Approval) valid() bool {
-	if len(a.ID) != 36 || a.Skill == "" || a.Digest == "" || a.CallHash == "" || a.Policy != PerVersion && a.Policy != PerCall {
+	if len(a.ID) != 36 || a.Skill == "" || a.Digest == "" || a.CallHash == "" || a.Policy != PerVersion && a.Policy != PerCall && a.Policy != Enabling || (a.Policy == Enabling) != (a.Version != "") {
 		return false
 	}
 	_, err := ParseState(string(a.State))

@@ -120,14 +120,18 @@ func errClosed() error {
 // "digest" and, where another one was approved before, "previous_digest"; who asks for
 // the first time is put on record by that.
 func (s *Store) Check(ctx context.Context, a Ask) error {
-	if s.o.Policy == Never {
+	policy := s.o.Policy
+	if a.Version != "" {
+		policy = Enabling
+	}
+	if policy == Never {
 		return nil
 	}
 	if a.Tenant == "" || a.Caller == "" || a.Skill == "" || a.Script == "" || a.Digest == "" {
 		return &skill.Error{Op: "approval.Check", Code: skill.Internal, Message: "an ask without tenant, caller, skill, script or digest"}
 	}
 	a.Skill = skill.CleanText(a.Skill, maxName) // as it is read back from the record
-	key := (&Approval{Policy: s.o.Policy, Tenant: a.Tenant, Skill: a.Skill, Digest: a.Digest, CallHash: callHash(&a), Caller: a.Caller}).Key()
+	key := (&Approval{Policy: policy, Tenant: a.Tenant, Skill: a.Skill, Digest: a.Digest, CallHash: callHash(&a), Caller: a.Caller}).Key()
 	found, err := s.find(ctx, query{Key: key, Limit: 1})
 	if err != nil {
 		return err
@@ -136,7 +140,7 @@ func (s *Store) Check(ctx context.Context, a Ask) error {
 		switch last := found[0]; {
 		case last.State != Approved:
 			return refused(last)
-		case s.o.Policy == PerVersion: // the other one is used up, which is a change
+		case policy == PerVersion: // the other one is used up, which is a change
 			return nil
 		}
 	}
@@ -147,12 +151,12 @@ func (s *Store) Check(ctx context.Context, a Ask) error {
 		case err != nil:
 			return err
 		case last == nil || !last.holds(now):
-			answer, err = s.ask(tx, now, &a)
+			answer, err = s.ask(tx, now, &a, policy)
 			return err
 		case last.State != Approved:
 			answer = last
 			return nil
-		case s.o.Policy == PerVersion:
+		case policy == PerVersion:
 			return nil
 		}
 		spent := *last
@@ -167,14 +171,14 @@ func (s *Store) Check(ctx context.Context, a Ask) error {
 
 // ask makes a pending approval, and room for it: the oldest of the same caller, or else of
 // its tenant, expires where there are too many.
-func (s *Store) ask(tx *changing, now time.Time, a *Ask) (*Approval, error) {
+func (s *Store) ask(tx *changing, now time.Time, a *Ask, policy Policy) (*Approval, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return nil, &skill.Error{Op: "approval.Check", Code: skill.Internal, Err: err}
 	}
 	made := &Approval{
-		ID: id.String(), State: Pending, Policy: s.o.Policy,
-		Skill: a.Skill, Script: Shown(a.Script), Digest: a.Digest, Trust: a.Trust, CallHash: callHash(a),
+		ID: id.String(), State: Pending, Policy: policy,
+		Skill: a.Skill, Version: a.Version, PreviousDigest: a.Previous, Script: Shown(a.Script), Digest: a.Digest, Trust: a.Trust, CallHash: callHash(a),
 		Tenant: a.Tenant, Caller: a.Caller, AskedAt: now, ExpiresAt: now.Add(s.o.TTL),
 	}
 	made.Arguments, made.ArgumentsCut = shownAll(a.Arguments)
@@ -182,7 +186,7 @@ func (s *Store) ask(tx *changing, now time.Time, a *Ask) (*Approval, error) {
 	if err != nil {
 		return nil, err
 	}
-	if before != nil && before.Digest != a.Digest {
+	if before != nil && before.Digest != a.Digest && policy != Enabling {
 		made.PreviousDigest = before.Digest
 	}
 	pending, err := tx.all(&query{Tenant: a.Tenant, State: Pending, Now: now, Limit: s.o.MaxPending})
@@ -220,11 +224,17 @@ func refused(a *Approval) error {
 		"reason": "approval_required", "approval_id": a.ID, "state": string(a.State), "expires_at": until, "digest": a.Digest,
 	}
 	message := "scripts of this skill need the operator's approval, "
-	if a.Policy == PerCall {
+	switch a.Policy {
+	case Enabling:
+		message = "a person must approve this version of the skill before it is enabled, "
+	case PerCall:
 		message = "each run of a script needs the operator's approval, "
+	case Never, PerVersion:
 	}
 	if a.PreviousDigest != "" {
 		details["previous_digest"] = a.PreviousDigest
+	}
+	if a.PreviousDigest != "" && a.Policy != Enabling {
 		message = "the skill changed since its approval; " + message
 	}
 	if a.State == Denied {
@@ -387,7 +397,7 @@ func (s *Store) decided(p skill.Principal, found []*Approval, now time.Time, id 
 		return Approval{}, false, over(&out)
 	}
 	out.State, out.DecidedBy, out.DecidedAt, out.ExpiresAt = wanted, p.ID, now, now.Add(s.o.TTL)
-	if approve && out.Policy == PerVersion {
+	if approve && out.Policy != PerCall {
 		out.ExpiresAt = time.Time{}
 	}
 	return out, true, nil
@@ -443,9 +453,12 @@ func mayLook(p skill.Principal) error {
 
 func mayDecide(p skill.Principal, a *Approval) error {
 	switch {
+	case a.Policy == Enabling && p.Tenant == a.Tenant && p.May(skill.ScopeUpload): // who may enable an upload may approve one
+	case !p.May(skill.ScopeAdmin) && a.Policy == Enabling:
+		return &skill.Error{Op: "approval.Decide", Code: skill.Forbidden, Message: "this needs the scope " + skill.ScopeUpload + " of the tenant, or " + skill.ScopeAdmin}
 	case !p.May(skill.ScopeAdmin):
 		return &skill.Error{Op: "approval.Decide", Code: skill.Forbidden, Message: "this needs the scope " + skill.ScopeAdmin + "; running scripts does not include approving them"}
-	case p.Type != skill.Operator && p.ID == a.Caller && p.Tenant == a.Tenant:
+	case a.Policy != Enabling && p.Type != skill.Operator && p.ID == a.Caller && p.Tenant == a.Tenant:
 		return &skill.Error{Op: "approval.Decide", Code: skill.Forbidden, Message: "you cannot approve your own request; another principal needs the scope " + skill.ScopeAdmin + " does"}
 	}
 	return nil

@@ -322,12 +322,13 @@ class Change(TypedDict, total=False):
 
 
 class Approval(TypedDict, total=False):
-    """What a script of an Agent Skill asked, and what became of it."""
+    """What a script of an Agent Skill asked, or a proposed version of a skill, and what became of it."""
 
     id: str
     state: str
     policy: str
     skill: str
+    version: str
     script: str
     digest: str
     previous_digest: str
