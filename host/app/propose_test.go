@@ -115,8 +115,10 @@ func TestProposeSkill(t *testing.T) {
 		t.Errorf("called by its version before the approval: %+v", r)
 	}
 	for _, p := range []skill.Principal{reader, bob} {
-		if _, err := h.approvals.Decide(t.Context(), p, id, true); err == nil {
-			t.Errorf("%s has approved it", p.ID)
+		for _, approve := range []bool{false, true} {
+			if _, err := h.approvals.Decide(t.Context(), p, id, approve); err == nil {
+				t.Errorf("%s has decided: %t", p.ID, approve)
+			}
 		}
 	}
 	a = musttest.Get(h.approvals.Decide(t.Context(), ann, id, true))(t)
