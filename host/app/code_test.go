@@ -16,7 +16,7 @@ import (
 )
 
 // codeHost is a host with Python, whose runs are recorded.
-func codeHost(t *testing.T, flags map[string]string) *Host {
+func codeHost(t *testing.T, flags map[string]string, more ...func(dir string)) *Host {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("short: compiling runtimes takes seconds")
@@ -29,6 +29,9 @@ func codeHost(t *testing.T, flags map[string]string) *Host {
 	musttest.Write(t, filepath.Join(s.SkillsDir, "rated", "rated.wasm"), answering)
 	musttest.Write(t, filepath.Join(s.SkillsDir, "with-hyphens", "skill.yaml"), "id: with-hyphens\nversion: 0.1.0\ndescription: Aligns parcels.\ntype: wasm\nruntime: wasi\nentry: a.wasm\n")
 	musttest.Write(t, filepath.Join(s.SkillsDir, "with-hyphens", "a.wasm"), answering)
+	for _, add := range more {
+		add(s.SkillsDir)
+	}
 	h := musttest.Get(Open(s, &Options{Log: slog.New(slog.DiscardHandler)}))(t)
 	t.Cleanup(func() { musttest.Do(t, h.Close()) })
 	return h

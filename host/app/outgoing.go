@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"openskill/host/agent/tools"
@@ -24,7 +25,8 @@ func outgoing(s *config.Settings, log *slog.Logger, alone bool, denied func(*ski
 	return scriptsOnly{client, egress.Nowhere(denied)}
 }
 
-// calling routes requests of running code that name a skill to the dispatcher, and all others to Outgoing.
+// calling routes requests that name a skill, of running code and of skills that may call others, to the dispatcher, and
+// all others to Outgoing.
 type calling struct {
 	skill.Outgoing
 	host *Host
@@ -33,7 +35,7 @@ type calling struct {
 // For implements [skill.Outgoing].
 func (o calling) For(call *skill.Call) skill.Fetch {
 	ask := o.Outgoing.For(call)
-	if !call.Code {
+	if !call.Code && len(call.Grants.Skills) == 0 {
 		return ask
 	}
 	execution := call.ExecutionID
@@ -59,8 +61,8 @@ func (o calling) For(call *skill.Call) skill.Fetch {
 // also stands for one, unless the name is an id itself.
 func (h *Host) named(execution, name string) skill.ID {
 	id := skill.ID(name)
-	p, ok := h.door.Caller(execution)
-	if !ok || !strings.Contains(name, "_") {
+	p, only, ok := h.door.Caller(execution)
+	if !ok || !strings.Contains(name, "_") || slices.Contains(only, id) {
 		return id
 	}
 	if _, err := h.Catalogue().Get(p, id, ""); skill.CodeOf(err) != skill.NotFound {
@@ -71,20 +73,20 @@ func (h *Host) named(execution, name string) skill.ID {
 		return id
 	}
 	for i := range all {
-		if strings.ReplaceAll(string(all[i].ID), "-", "_") == name {
+		if strings.ReplaceAll(string(all[i].ID), "-", "_") == name && (only == nil || slices.Contains(only, all[i].ID)) {
 			return all[i].ID
 		}
 	}
 	return id
 }
 
-// forCode returns the skills that the code of an execution may call, as a JSON list of tools.
+// forCode returns the skills that an execution may call, as a JSON list of tools.
 func (h *Host) forCode(execution string) []byte {
 	list := []skill.Tool{}
-	if p, ok := h.door.Caller(execution); ok && p.May(skill.ScopeRead) {
+	if p, only, ok := h.door.Caller(execution); ok && p.May(skill.ScopeRead) {
 		all, err := h.Catalogue().seen(p)
 		for i := range all {
-			if d := &all[i]; err == nil && d.Callable() && d.ID != skill.RunCode && p.MayInvoke(d.ID) {
+			if d := &all[i]; err == nil && d.Callable() && d.ID != skill.RunCode && p.MayInvoke(d.ID) && (only == nil || slices.Contains(only, d.ID)) {
 				list = append(list, tools.Of(d))
 			}
 		}

@@ -39,13 +39,16 @@ const (
 )
 
 // proposing is a host that takes skills, and who proposes one.
-func proposing(t *testing.T) (h *Host, ann skill.Principal, propose func(skill.Principal, json.RawMessage) *skill.Result) {
+func proposing(t *testing.T, more ...func(dir string)) (h *Host, ann skill.Principal, propose func(skill.Principal, json.RawMessage) *skill.Result) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("short: compiling runtimes takes seconds")
 	}
 	s := settings(t, map[string]string{})
 	hosttest.Runtimes(t, musttest.Get(filepath.Abs("../.."))(t), s.StateDir)
+	for _, add := range more {
+		add(s.SkillsDir)
+	}
 	h = musttest.Get(Open(s, &Options{Mode: Serving, Log: slog.New(slog.DiscardHandler)}))(t)
 	t.Cleanup(func() { musttest.Do(t, h.Close()) })
 	ann = skill.Principal{ID: "ann", Type: skill.Agent, Tenant: "acme", Scopes: []string{skill.ScopeRead, skill.ScopeInvoke, skill.ScopeUpload}}

@@ -128,7 +128,7 @@ func Granted(settings *config.Settings, s *manifest.Skill) skill.Permissions {
 // used is not granted: the call says what is wrong with it.
 func granted(settings *config.Settings, s *manifest.Skill, trust skill.Trust) skill.Permissions {
 	g, err := settings.Allowed().Grants(settings.DataRoot, grants.Skill{ID: s.Descriptor.ID, Trust: trust, Owner: s.Owner}, s.Permissions)
-	got := skill.Permissions{Data: err == nil && g.Data != "", Scratch: g.Scratch, HTTP: g.HTTP}
+	got := skill.Permissions{Data: err == nil && g.Data != "", Scratch: g.Scratch, HTTP: g.HTTP, Skills: g.Skills}
 	for _, v := range g.Env {
 		name, _, _ := strings.Cut(v, "=") // never the value
 		got.Env = append(got.Env, name)

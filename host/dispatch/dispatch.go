@@ -109,7 +109,7 @@ type Dispatcher struct {
 
 	handleScript handler
 
-	parents sync.Map // running code: *parent by execution id
+	parents sync.Map // runs that may call skills: *parent by execution id
 }
 
 // New makes a door.
@@ -196,7 +196,9 @@ type call struct {
 	workspace    *skill.Workspace // before the call; nil: the call names none
 	begun        time.Time
 	executionID  string
-	parent       string                   // execution whose code makes this call; "": none
+	parent       string                   // execution that makes this call; "": none
+	of           *parent                  // the same, while it runs; nil: none
+	nested       uint64                   // fuel of the calls that this one made
 	began        func(executionID string) // told when the run is on record; may be nil
 	started      *records.Started         // as it is on record; nil before, and where nothing is
 

@@ -75,6 +75,12 @@ func (d *Dispatcher) found(next handler) handler {
 		if !s.Descriptor.Enabled && !(c.draft && s.Descriptor.State == skill.StateDisabled) {
 			return disabled(&s.Descriptor)
 		}
+		if c.of != nil && !c.of.reaches(s) {
+			return &skill.Error{
+				Op: "dispatch.found", Code: skill.Forbidden, Subject: string(s.Descriptor.ID),
+				Message: fmt.Sprintf("%s cannot call %s: uploaded skills call only skills of the operator and of their own tenant, in the sandbox and without requests or variables", c.of.call.skill.Descriptor.ID, s.Descriptor.ID),
+			}
+		}
 		if s.Descriptor.Runner == skill.Agentic {
 			return &skill.Error{
 				Op: "dispatch.found", Code: skill.InvalidArgument, Subject: string(s.Descriptor.ID),
@@ -271,6 +277,9 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 		defer d.parent(c, limits)()
 	default:
 		work.Stdin = stdin(c)
+		if len(granted.Skills) > 0 {
+			defer d.parent(c, limits)()
+		}
 	}
 	switch {
 	case len(c.files) == 0 && c.workspace == nil || !OutsideSandbox(target.Kind):

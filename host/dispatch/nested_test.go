@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"openskill/host/manifest"
 	"openskill/host/records"
+	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
 	"openskill/sdk/skill"
 )
@@ -44,7 +47,7 @@ func TestNested(t *testing.T) {
 		})
 	}, func(h *house, c *skill.Call) {
 		parent = c.ExecutionID
-		if p, ok := h.Caller(parent); !ok || p.ID != "local" {
+		if p, only, ok := h.Caller(parent); !ok || p.ID != "local" || only != nil {
 			t.Errorf("on behalf of %+v", p)
 		}
 		r = h.Nested(context.Background(), parent, "stats", oneNumber)
@@ -62,7 +65,7 @@ func TestNested(t *testing.T) {
 	if late := h.Nested(context.Background(), parent, "stats", oneNumber); late.Success || late.Error.Code != skill.Forbidden {
 		t.Errorf("after its end: %+v", late)
 	}
-	if _, ok := h.Caller(parent); ok {
+	if _, _, ok := h.Caller(parent); ok {
 		t.Error("it is still somebody's")
 	}
 }
@@ -178,5 +181,118 @@ func TestNestedOneAtATime(t *testing.T) {
 	want := []skill.Code{"", "", "", "", skill.FuelExhausted, skill.FuelExhausted, skill.FuelExhausted, skill.FuelExhausted} // 300 of 1000 each
 	if most.Load() != 1 || !slices.Equal(codes, want) {
 		t.Errorf("%d at once: %q", most.Load(), codes)
+	}
+}
+
+// chain are skills that call each other: a calls b, b calls c, and so on; e calls itself.
+func chain(t *testing.T, do func(h *house, c *skill.Call)) *house {
+	t.Helper()
+	limits := skill.LimitsJSON{TimeoutMS: 1000, MemoryMB: 64, Fuel: 1000, OutputKB: 1, ScratchMB: 1}.Limits()
+	dir := t.TempDir()
+	for id, next := range map[string]string{"a": "b, d", "b": "c", "c": "d", "d": "e", "e": "e", "none": ""} {
+		musttest.Write(t, filepath.Join(dir, id, "skill.yaml"), "id: "+id+"\nversion: 1.0.0\ndescription: A test.\ntype: wasm\nruntime: python\nentry: x.py\npermissions: {skills: ["+next+"]}\n")
+		musttest.Write(t, filepath.Join(dir, id, "x.py"), "")
+	}
+	reg := musttest.Get(manifest.Open(manifest.Options{Roots: []manifest.Root{{Path: dir, Trust: skill.Trusted}}, Defaults: limits, Caps: limits}))(t)
+	h := open(t, func(o *Options) { o.Skills = manifest.Shared{Registry: reg} })
+	h.python.Answer = func(_ context.Context, c *skill.Call) (*skill.Reply, error) {
+		do(h, c)
+		return &skill.Reply{Stdout: []byte(`{}`), Usage: skill.Usage{Fuel: 100}}, nil
+	}
+	return h
+}
+
+// TestSkillsCallSkills: a skill calls the skills of its permissions and no others, four deep, and the fuel and the number
+// of calls of all of them are the first one's.
+func TestSkillsCallSkills(t *testing.T) {
+	next := map[skill.ID]skill.ID{"a": "b", "b": "c", "c": "d", "d": "e", "e": "e"}
+	var got []string
+	var fuel []uint64
+	h := chain(t, func(h *house, c *skill.Call) {
+		fuel = append(fuel, c.Limits.Fuel)
+		r := h.Nested(context.Background(), c.ExecutionID, next[c.SkillID], json.RawMessage(`{}`))
+		got = append(got, fmt.Sprint(next[c.SkillID], " ", codeOfResult(r)))
+		r = h.Nested(context.Background(), c.ExecutionID, "none", json.RawMessage(`{}`))
+		got = append(got, fmt.Sprint("none ", codeOfResult(r)))
+	})
+	if r := h.Invoke(context.Background(), skill.Local(), ask("a", `{}`)); !r.Success {
+		t.Fatal(r.Error)
+	}
+	// The fifth is refused, and each may not call what it does not name.
+	if want := "e FORBIDDEN, none FORBIDDEN, e , none FORBIDDEN, d , none FORBIDDEN, c , none FORBIDDEN, b , none FORBIDDEN"; strings.Join(got, ", ") != want {
+		t.Errorf("%s, want %s", strings.Join(got, ", "), want)
+	}
+	if fmt.Sprint(fuel) != "[1000 1000 1000 1000 1000]" {
+		t.Errorf("the fuel of each: %d", fuel)
+	}
+
+	got, fuel = nil, nil
+	h = chain(t, func(h *house, c *skill.Call) {
+		if c.SkillID == "a" {
+			for range 5 {
+				r := h.Nested(context.Background(), c.ExecutionID, "b", json.RawMessage(`{}`))
+				got = append(got, string(codeOfResult(r)))
+			}
+			return
+		}
+		fuel = append(fuel, c.Limits.Fuel)
+		h.Nested(context.Background(), c.ExecutionID, next[c.SkillID], json.RawMessage(`{}`))
+	})
+	h.Invoke(context.Background(), skill.Local(), ask("a", `{}`))
+	if fmt.Sprintf("%q", got) != `["" "" "" "FUEL_EXHAUSTED" "FUEL_EXHAUSTED"]` || fmt.Sprint(fuel) != "[1000 1000 1000 1000 600 600 600 600 200 200 200 200]" {
+		t.Errorf("%q with fuel %d", got, fuel)
+	}
+
+	calls := 0
+	h = chain(t, func(h *house, c *skill.Call) {
+		h.python.Answer = func(_ context.Context, c *skill.Call) (*skill.Reply, error) {
+			for range 6 {
+				if r := h.Nested(context.Background(), c.ExecutionID, next[c.SkillID], json.RawMessage(`{}`)); r.Success {
+					calls++
+				}
+			}
+			return &skill.Reply{Stdout: []byte(`{}`)}, nil
+		}
+		_, _ = h.python.Answer(context.Background(), c)
+	})
+	if h.Invoke(context.Background(), skill.Local(), ask("a", `{}`)); calls != maxNested {
+		t.Errorf("%d calls of one run", calls)
+	}
+}
+
+// TestWhatStrangersReach: an uploaded skill calls no skill that could carry data out of the sandbox, and none of another
+// tenant.
+func TestWhatStrangersReach(t *testing.T) {
+	of := func(change func(*manifest.Skill)) *manifest.Skill {
+		s := &manifest.Skill{Primary: skill.Target{Kind: skill.WasmPython}, Owner: "acme", Descriptor: skill.Descriptor{Trust: skill.Community}}
+		change(s)
+		return s
+	}
+	for name, tc := range map[string]struct {
+		change func(*manifest.Skill)
+		want   bool
+	}{
+		"its own tenant's":   {func(*manifest.Skill) {}, true},
+		"the operator's":     {func(s *manifest.Skill) { s.Owner, s.Descriptor.Trust = "", skill.Trusted }, true},
+		"with data":          {func(s *manifest.Skill) { s.Permissions.Data = true }, true},
+		"that calls skills":  {func(s *manifest.Skill) { s.Permissions.Skills = []skill.ID{"x"} }, true},
+		"another tenant's":   {func(s *manifest.Skill) { s.Owner = "b" }, false},
+		"with requests":      {func(s *manifest.Skill) { s.Permissions.HTTP = []skill.HTTPRule{{}} }, false},
+		"with variables":     {func(s *manifest.Skill) { s.Permissions.Env = []string{"KEY"} }, false},
+		"on another host":    {func(s *manifest.Skill) { s.Primary.Kind = skill.HTTP }, false},
+		"outside":            {func(s *manifest.Skill) { s.Primary.Kind = skill.CLIPython }, false},
+		"with a way outside": {func(s *manifest.Skill) { s.Fallback = &skill.Target{Kind: skill.CLIPython} }, false},
+		"the operator's, which calls skills": {func(s *manifest.Skill) {
+			s.Owner, s.Descriptor.Trust, s.Permissions.Skills = "", skill.Trusted, []skill.ID{"x"}
+		}, false},
+	} {
+		p := &parent{call: &call{skill: of(func(*manifest.Skill) {})}}
+		if got := p.reaches(of(tc.change)); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+		p.call.skill.Descriptor.Trust = skill.Trusted
+		if !p.reaches(of(tc.change)) {
+			t.Errorf("%s: the operator's skill does not reach it", name)
+		}
 	}
 }

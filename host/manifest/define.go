@@ -133,8 +133,8 @@ func ofFiles(m *manifest) string {
 		what = "code outside the sandbox (" + string(m.primary.Kind) + ")"
 	case m.fallback != nil && !Sandboxed(m.fallback.Kind):
 		what = "a fallback outside the sandbox (" + string(m.fallback.Kind) + ")"
-	case p != nil && (p.Data || len(p.HTTP) > 0 || len(p.Env) > 0):
-		what = "permissions for data, http or env"
+	case p != nil && (p.Data || len(p.HTTP) > 0 || len(p.Env) > 0 || len(p.Skills) > 0):
+		what = "permissions for data, http, env or skills"
 	default:
 		return ""
 	}

@@ -191,6 +191,9 @@ func (p *parser) manifest(n *yaml.Node, inList bool) *manifest {
 		p.report(m.requireLine, "requires is only for type wasm with runtime python, not %s", k)
 	}
 	p.network(m, m.primary.Kind)
+	if asks := m.permissions; asks != nil && len(asks.Skills) > 0 && (!Sandboxed(m.primary.Kind) || m.fallback != nil && !Sandboxed(m.fallback.Kind)) {
+		p.report(m.line, "permissions.skills is only for type wasm, without a fallback of another type")
+	}
 	relaxed.apply(p, m, given)
 	return m
 }
@@ -444,6 +447,20 @@ func (p *parser) permissions(n *yaml.Node, m *manifest) {
 				}
 			})
 			slices.Sort(m.permissions.Env)
+		},
+		"skills": func(n *yaml.Node) {
+			p.eachText(n, "permissions.skills", func(line int, s string) {
+				id, err := skill.ParseID(s)
+				switch {
+				case err != nil || id == skill.RunCode:
+					p.report(line, "permissions.skills: %s is not the id of a skill that can be called", safeyaml.Quote(s))
+				case slices.Contains(m.permissions.Skills, id):
+					p.report(line, "permissions.skills names %s twice", s)
+				default:
+					m.permissions.Skills = append(m.permissions.Skills, id)
+				}
+			})
+			slices.Sort(m.permissions.Skills)
 		},
 	})
 }

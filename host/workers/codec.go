@@ -182,6 +182,7 @@ func (w *wireCall) append(b []byte) []byte {
 	b = appendJSON(b, c.Grants.HTTP, c.Grants.HTTP != nil)
 	b = appendTexts(b, c.Grants.Env)
 	b = appendText(b, c.Grants.Packages)
+	b = appendJSON(b, c.Grants.Skills, c.Grants.Skills != nil)
 	b = appendBool(b, c.Script)
 	b = appendBool(appendBool(b, c.Code), c.ReportRemoved)
 	b = binary.AppendUvarint(b, uint64(len(w.Files)))
@@ -211,6 +212,7 @@ func (w *wireCall) read(head []byte) error {
 	c.Grants.Data, c.Grants.DataAt, c.Grants.Scratch = r.text(), r.text(), r.bool()
 	r.json(&c.Grants.HTTP)
 	c.Grants.Env, c.Grants.Packages = r.texts(), r.text()
+	r.json(&c.Grants.Skills)
 	c.Script, c.Code, c.ReportRemoved = r.bool(), r.bool(), r.bool()
 	for n := r.length(); n > 0 && !r.bad; n-- {
 		w.Files = append(w.Files, wireGiven{r.text(), r.length(), r.text()})

@@ -10,6 +10,7 @@ def _boot(main, program, written, files, first):
 
     script = os.environ.pop("OPENSKILL_SCRIPT", None)  # a program of the command line: what it imports
     lone = os.environ.pop("OPENSKILL_CODE", None)  # which comes with the call, and may have a value
+    calls = os.environ.pop("OPENSKILL_SKILLS", None)  # it may call skills
     process = os.environ.pop("OPENSKILL_PROCESS", None)  # it asks what it is to run
     os.environ.pop("PYTHONTZPATH", None)  # said to the runtime, not to the script
     # Memory that is there before the image is made need not be asked for by runs.
@@ -127,7 +128,7 @@ def _boot(main, program, written, files, first):
         compile(ast.parse("x = 1\nx"), path, "exec")
 
     def skills():
-        """Lets the code import the skills of the host, unless it has a module of that name."""
+        """Lets the program import the skills of the host, unless it has a module of that name."""
         from _frozen_importlib_external import spec_from_file_location
 
         class Finder:
@@ -354,6 +355,8 @@ def _boot(main, program, written, files, first):
                 code = interpreter(given)
         elif script is None:
             with_packages()
+            if calls:
+                skills()
             code = load()
         else:
             program()

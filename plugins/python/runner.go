@@ -131,8 +131,11 @@ func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start
 	if call.Script {
 		env = append(env, "PWD="+dir, "OPENSKILL_SCRIPT="+strings.Join(call.Plan.Imports, ","))
 	}
-	if call.Code {
+	switch {
+	case call.Code:
 		env = append(env, "OPENSKILL_CODE=1")
+	case len(call.Grants.Skills) > 0:
+		env = append(env, "OPENSKILL_SKILLS=1")
 	}
 	env = append(env, call.Grants.Env...) // the first of a name counts
 	switch {

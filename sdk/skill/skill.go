@@ -105,6 +105,7 @@ type Grants struct {
 	HTTP    []HTTPRule // requests that the run may make; nil: none
 	Env     []string   // variables of the guest's environment, NAME=value, in order of name; may hold secrets
 	Secrets []Secret   // whose placeholders Env has; the host alone knows them
+	Skills  []ID       // that the run may call
 	// Packages is a folder of the host with packages of Python and Node, named by the digest of
 	// its files and shown read-only; "": none.
 	Packages string
@@ -131,7 +132,8 @@ type Permissions struct {
 	AllowedRoot string     `json:"allowed_root,omitempty"` // what of the data folder is asked for, such as data/logs; "": all
 	Scratch     bool       `json:"scratch"`
 	HTTP        []HTTPRule `json:"http,omitempty"`
-	Env         []string   `json:"env,omitempty"` // names
+	Env         []string   `json:"env,omitempty"`    // names
+	Skills      []ID       `json:"skills,omitempty"` // that its code calls
 }
 
 // Target is one way to execute a skill: a runner and the file it starts with.

@@ -895,6 +895,8 @@ export type Skill = {
     /** Requests that it is granted, each as in "https://api.example.com/v1/ GET,POST"; missing if there are none. */
     http?: string[];
     scratch: boolean;
+    /** Skills that it may call; missing if there are none. */
+    skills?: string[];
   };
   /** Why it is quarantined, or cannot be called on this host. */
   reason?: string;

@@ -75,6 +75,9 @@ func readOnly(d *skill.Descriptor) bool {
 			return false
 		}
 	}
+	if len(d.Permissions.Skills) > 0 { // which may change something
+		return false
+	}
 	for _, rule := range d.Permissions.HTTP {
 		for _, m := range rule.Methods {
 			if m != "GET" && m != "HEAD" && m != "OPTIONS" {

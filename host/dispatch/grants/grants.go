@@ -196,7 +196,7 @@ func (e *entry[T]) fits(s Skill) bool {
 // Grants gives all that a skill is granted of what it asks. root is the data folder of
 // the host, "" for none. The error, a *skill.Error, is about a folder of an entry.
 func (a *Allowed) Grants(root string, s Skill, asked skill.Permissions) (g skill.Grants, err error) {
-	g.Scratch = asked.Scratch
+	g.Scratch, g.Skills = asked.Scratch, asked.Skills
 	g.HTTP, g.Env = a.For(s, asked)
 	if asked.Data && root != "" {
 		g.Data, err = a.dataFor(root, s)
