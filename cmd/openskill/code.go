@@ -30,6 +30,7 @@ type codeFlags struct {
 	artifacts string
 	workspace string
 	commit    string
+	busy      string
 	json      bool
 }
 
@@ -63,6 +64,7 @@ exits with 0.`,
 	f.Var(cliflag.Text(&o.artifacts, "DIR"), "artifacts", "output folder for files of the code; created if missing, existing files are kept")
 	f.Var(cliflag.Text(&o.workspace, "ID"), "workspace", "working folder that calls with the same ID share")
 	f.Var(cliflag.Text(&o.commit, "WHEN"), "commit", "when to save changes to the workspace: success or always; default success")
+	f.Var(cliflag.Text(&o.busy, "WHAT"), "busy", "if another call uses the workspace: wait or conflict; default wait")
 	f.BoolVar(&o.json, "json", false, "print the Normalized Skill Result instead")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.code(cmd.Context(), flags, &o, strings.Join(args, ""))
@@ -73,6 +75,9 @@ exits with 0.`,
 func (a *cli) code(ctx context.Context, flags *settingsFlags, o *codeFlags, file string) error {
 	if o.commit != "" && o.commit != "success" && o.commit != "always" {
 		return usage("--commit must be success or always")
+	}
+	if o.busy != "" && o.busy != "wait" && o.busy != "conflict" {
+		return usage("--busy must be wait or conflict")
 	}
 	s, err := a.load(flags)
 	if err != nil {
@@ -90,7 +95,7 @@ func (a *cli) code(ctx context.Context, flags *settingsFlags, o *codeFlags, file
 	stop := a.after(3*time.Second, "openskill: getting the runtime ready; the first time takes some seconds")
 	r := h.Invoke(ctx, skill.Local(), skill.Request{
 		SkillID: skill.RunCode, Input: input,
-		Workspace: skill.WorkspaceRef{ID: o.workspace, Always: o.commit == "always"},
+		Workspace: skill.WorkspaceRef{ID: o.workspace, Always: o.commit == "always", NoWait: o.busy == "conflict"},
 		Limits:    skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
 	})
 	stop()

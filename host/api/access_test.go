@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"text/tabwriter"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -210,7 +211,7 @@ func (w *world) ours(t *testing.T, word string) things {
 	if resp, body := w.as(t, "ann", "POST", "/files?name=mark-"+word, "mark "+word); resp.StatusCode != 201 {
 		t.Fatalf("%d %s", resp.StatusCode, body)
 	}
-	space, leave, err := w.spaces.Enter(t.Context(), w.keys["ann"], "mark-space")
+	space, leave, err := w.spaces.Enter(t.Context(), w.keys["ann"], "mark-space", time.Minute)
 	musttest.Do(t, err)
 	musttest.Do(t, w.spaces.Save(t.Context(), w.keys["ann"], space, &records.WorkspaceChange{Written: []skill.Artifact{{Name: "mark.txt", Data: []byte("mark")}}}))
 	leave()

@@ -76,7 +76,7 @@ func workspaceID(to *string) func(string, []byte) error {
 	}
 }
 
-// workspaceOf reads the members workspace and commit of a call.
+// workspaceOf reads the members workspace, commit and busy of a call.
 func workspaceOf(to *skill.WorkspaceRef) []member {
 	return []member{
 		{"workspace", workspaceID(&to.ID)},
@@ -87,6 +87,16 @@ func workspaceOf(to *skill.WorkspaceRef) []member {
 				to.Always = true
 			default:
 				return invalidField(field, "must be success or always")
+			}
+			return nil
+		}},
+		{"busy", func(field string, value []byte) error {
+			switch string(value) {
+			case `"wait"`:
+			case `"conflict"`:
+				to.NoWait = true
+			default:
+				return invalidField(field, "must be wait or conflict")
 			}
 			return nil
 		}},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"openskill/internal/musttest"
 	"openskill/sdk/skill"
@@ -125,6 +126,33 @@ func TestWorkspaceAtOnce(t *testing.T) {
 	slices.Sort(values)
 	if fmt.Sprint(values) != "[1 2 3 4 5 6 7 8]" {
 		t.Errorf("%v", values)
+	}
+}
+
+// TestWorkspaceBusy: a call with busy: conflict does not wait for the call that uses the workspace.
+func TestWorkspaceBusy(t *testing.T) {
+	h := codeHost(t, map[string]string{})
+	_, leave, err := h.kept.spaces.Enter(t.Context(), skill.Local(), "w", time.Minute)
+	musttest.Do(t, err)
+	input := func(busy string) json.RawMessage {
+		return json.RawMessage(`{"language":"shell","code":"true","workspace":"w","busy":"` + busy + `"}`)
+	}
+	call := func(input json.RawMessage) skill.Code {
+		r := h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: skill.RunCode, Input: input})
+		return skill.CodeOf(skillError(r))
+	}
+	began := time.Now()
+	if code := call(input("conflict")); code != skill.Conflict || time.Since(began) > 20*time.Second {
+		t.Errorf("while it is in use: %s after %s", code, time.Since(began))
+	}
+	if code := call(input("retry")); code != skill.InvalidArgument {
+		t.Errorf("an unknown word: %s", code)
+	}
+	waits := make(chan skill.Code)
+	go func() { waits <- call(input("wait")) }()
+	leave()
+	if code := <-waits; code == skill.Conflict {
+		t.Errorf("one that waits: %s", code)
 	}
 }
 

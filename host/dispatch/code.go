@@ -39,7 +39,7 @@ func (c *call) readCode() error {
 		Language, Code string
 		Files          []skill.FileRef
 		Workspace      string
-		Commit         string
+		Commit, Busy   string
 	}
 	if err := json.Unmarshal(c.request.Input, &in); err != nil {
 		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Message: "the input must be an object with language and code", Err: err}
@@ -50,7 +50,7 @@ func (c *call) readCode() error {
 	}
 	c.code, c.fileRefs = &code{target: target, text: []byte(in.Code)}, slices.Concat(in.Files, c.request.Files)
 	if c.workspaceRef = c.request.Workspace; in.Workspace != "" {
-		c.workspaceRef = skill.WorkspaceRef{ID: in.Workspace, Always: in.Commit == "always"}
+		c.workspaceRef = skill.WorkspaceRef{ID: in.Workspace, Always: in.Commit == "always", NoWait: in.Busy == "conflict"}
 	}
 	c.joinConversation()
 	return c.checkFiles(target.Entry)

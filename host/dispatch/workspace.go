@@ -13,9 +13,9 @@ import (
 
 // Workspaces stores workspaces; *records.Workspaces implements it. Errors are *skill.Error.
 type Workspaces interface {
-	// Enter waits until no other call of this host uses the workspace, and returns its files. The
-	// caller must call leave.
-	Enter(ctx context.Context, p skill.Principal, id string) (w *skill.Workspace, leave func(), err error)
+	// Enter waits until no other call of this host uses the workspace, and returns its files; CONFLICT if that takes
+	// longer than wait. The caller must call leave.
+	Enter(ctx context.Context, p skill.Principal, id string, wait time.Duration) (w *skill.Workspace, leave func(), err error)
 	// Save applies the changes of a call to a workspace that Enter returned: all of them or none.
 	Save(ctx context.Context, p skill.Principal, w *skill.Workspace, c *records.WorkspaceChange) error
 }
@@ -45,7 +45,7 @@ func (d *Dispatcher) PutFiles(ctx context.Context, p skill.Principal, id string,
 		}
 	}
 	put := func(ctx context.Context, c *call) error {
-		w, leave, err := d.o.Workspaces.Enter(ctx, p, id)
+		w, leave, err := d.o.Workspaces.Enter(ctx, p, id, maxJoin)
 		if err != nil {
 			return err
 		}
@@ -67,12 +67,13 @@ func (d *Dispatcher) withWorkspace(next handler) handler {
 			return &skill.Error{Op: "dispatch.workspace", Code: skill.NotFound, Subject: "workspace", Message: "workspaces are not supported by this host"}
 		}
 		wait := c.skill.Limits.Lower(c.request.Limits).Timeout
-		if c.optional {
+		switch {
+		case c.optional:
 			wait = maxJoin // the turn of the conversation ends before
+		case c.workspaceRef.NoWait:
+			wait = 0
 		}
-		turn, stop := context.WithTimeout(ctx, wait)
-		w, leave, err := d.o.Workspaces.Enter(turn, c.principal, c.workspaceRef.ID)
-		stop()
+		w, leave, err := d.o.Workspaces.Enter(ctx, c.principal, c.workspaceRef.ID, wait)
 		if err != nil {
 			return err
 		}

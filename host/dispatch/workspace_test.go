@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"openskill/host/manifest"
 	"openskill/host/records"
@@ -23,7 +24,7 @@ type oneSpace struct {
 	names []string // of its files; nil: a
 }
 
-func (s *oneSpace) Enter(context.Context, skill.Principal, string) (*skill.Workspace, func(), error) {
+func (s *oneSpace) Enter(context.Context, skill.Principal, string, time.Duration) (*skill.Workspace, func(), error) {
 	s.in++
 	if s.empty {
 		return &skill.Workspace{ID: "w"}, func() { s.in-- }, nil

@@ -51,7 +51,7 @@ func keyOf(p skill.Principal, id string) workspaceKey {
 
 // Enter waits until no other call of this host uses the workspace. It returns the workspace, which is empty if it is
 // new, and extends its expiry. The caller must call leave.
-func (w *Workspaces) Enter(ctx context.Context, p skill.Principal, id string) (s *skill.Workspace, leave func(), err error) {
+func (w *Workspaces) Enter(ctx context.Context, p skill.Principal, id string, wait time.Duration) (s *skill.Workspace, leave func(), err error) {
 	if !skill.ValidWorkspace(id) {
 		return nil, nil, &skill.Error{Op: "workspaces.Enter", Code: skill.InvalidArgument, Subject: "workspace", Message: "invalid workspace id; use 1 to 64 of a-z, A-Z, 0-9, _ and -"}
 	}
@@ -71,9 +71,7 @@ func (w *Workspaces) Enter(ctx context.Context, p skill.Principal, id string) (s
 			delete(w.used, k)
 		}
 	}
-	select {
-	case u.turn <- struct{}{}:
-	case <-ctx.Done():
+	if !u.enter(ctx, wait) {
 		forget()
 		return nil, nil, &skill.Error{Op: "workspaces.Enter", Code: skill.Conflict, Subject: "workspace", Message: "another call uses the workspace; retry", Err: context.Cause(ctx)}
 	}
@@ -89,6 +87,30 @@ func (w *Workspaces) Enter(ctx context.Context, p skill.Principal, id string) (s
 		return nil, nil, err
 	}
 	return s, leave, nil
+}
+
+// maxTurn is how long a change of a workspace waits for the call that uses it.
+const maxTurn = 10 * time.Minute
+
+// enter waits for the turn, unless that takes longer than wait.
+func (u *using) enter(ctx context.Context, wait time.Duration) bool {
+	select {
+	case u.turn <- struct{}{}:
+		return true
+	default:
+	}
+	if wait <= 0 {
+		return false
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case u.turn <- struct{}{}:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // WorkspaceChange contains the changes of a call to a workspace.
@@ -297,7 +319,7 @@ func (w *Workspaces) List(ctx context.Context, p skill.Principal, cursor string,
 
 // Delete removes a workspace. Its files expire.
 func (w *Workspaces) Delete(ctx context.Context, p skill.Principal, id string) error {
-	s, leave, err := w.Enter(ctx, p, id)
+	s, leave, err := w.Enter(ctx, p, id, maxTurn)
 	if err != nil {
 		return err
 	}
@@ -317,7 +339,7 @@ func (w *Workspaces) Fork(ctx context.Context, p skill.Principal, id, to string)
 	if err != nil {
 		return nil, err
 	}
-	s, leave, err := w.Enter(ctx, p, to)
+	s, leave, err := w.Enter(ctx, p, to, maxTurn)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func TestWorkspaces(t *testing.T) {
 // changed makes a call's change to a workspace.
 func changed(t *testing.T, w *records.Workspaces, p skill.Principal, id string, c *records.WorkspaceChange) error {
 	t.Helper()
-	s, leave, err := w.Enter(t.Context(), p, id)
+	s, leave, err := w.Enter(t.Context(), p, id, time.Minute)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func workspacesInTurn(t *testing.T, db *store.DB) {
 	var group sync.WaitGroup
 	for i := range calls {
 		group.Go(func() {
-			s, leave, err := w.Enter(t.Context(), ann, "w")
+			s, leave, err := w.Enter(t.Context(), ann, "w", time.Minute)
 			if err != nil {
 				t.Error(err)
 				return
@@ -139,19 +139,19 @@ func workspacesInTurn(t *testing.T, db *store.DB) {
 		})
 	}
 	group.Wait()
-	s, leave, err := w.Enter(t.Context(), ann, "w")
+	s, leave, err := w.Enter(t.Context(), ann, "w", time.Minute)
 	musttest.Do(t, err)
 	if len(s.Files) != calls || s.Revision != calls {
 		t.Errorf("%+v", s)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer stop()
-	if _, _, err := w.Enter(ctx, ann, "w"); skill.CodeOf(err) != skill.Conflict {
+	if _, _, err := w.Enter(ctx, ann, "w", time.Minute); skill.CodeOf(err) != skill.Conflict {
 		t.Errorf("%v", err)
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	_, others, err := w.Enter(soon, bob, "w") // of another principal, which nobody has
+	_, others, err := w.Enter(soon, bob, "w", time.Minute) // of another principal, which nobody has
 	musttest.Do(t, err)
 	others()
 	leave()
@@ -164,7 +164,7 @@ func workspacesOfTwoHosts(t *testing.T, open func() *store.DB) {
 	f2, _ := filesOn(t, open(), nil)
 	w1, w2 := records.NewWorkspaces(f1), records.NewWorkspaces(f2)
 	for _, first := range []bool{true, false} {
-		s, leave, err := w1.Enter(t.Context(), ann, "w")
+		s, leave, err := w1.Enter(t.Context(), ann, "w", time.Minute)
 		musttest.Do(t, err)
 		musttest.Do(t, changed(t, w2, ann, "w", wrote(fmt.Sprint("two", first))))
 		if err := w1.Save(t.Context(), ann, s, wrote("one")); skill.CodeOf(err) != skill.Conflict {
@@ -217,7 +217,7 @@ func workspacesBounded(t *testing.T, db *store.DB) {
 		t.Errorf("%v", err)
 	}
 	for _, id := range []string{"", "-a", "a/b", "..", "a b", strings.Repeat("a", 65), "ä"} {
-		if _, _, err := w.Enter(t.Context(), ann, id); skill.CodeOf(err) != skill.InvalidArgument {
+		if _, _, err := w.Enter(t.Context(), ann, id, time.Minute); skill.CodeOf(err) != skill.InvalidArgument {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
@@ -233,7 +233,7 @@ func workspacesExpire(t *testing.T, db *store.DB) {
 	now = now.Add(50 * time.Minute)
 	musttest.Do(t, changed(t, w, ann, "w", &records.WorkspaceChange{}))
 	now = now.Add(50 * time.Minute)
-	_, leave, err := w.Enter(t.Context(), ann, "w") // by a call that fails
+	_, leave, err := w.Enter(t.Context(), ann, "w", time.Minute) // by a call that fails
 	musttest.Do(t, err)
 	leave()
 	now = now.Add(50 * time.Minute)

@@ -38,9 +38,11 @@ type Code struct {
 	Files    []skill.FileRef `json:"files,omitempty"` // initial files of the working folder
 	// Workspace is the id of a working folder that calls share; "": none. Changes are saved if the program
 	// succeeds, or if Commit is "always".
-	Workspace string           `json:"workspace,omitempty"`
-	Commit    string           `json:"commit,omitempty"`
-	Limits    skill.LimitsJSON `json:"limits,omitzero"` // can only lower what the host allows
+	Workspace string `json:"workspace,omitempty"`
+	Commit    string `json:"commit,omitempty"`
+	// Busy is what happens if another call uses the workspace: "wait" (the default), or "conflict" for an error.
+	Busy   string           `json:"busy,omitempty"`
+	Limits skill.LimitsJSON `json:"limits,omitzero"` // can only lower what the host allows
 }
 
 // RunCode runs a program in a fresh sandbox and returns its result, as Invoke does. It requires the scope

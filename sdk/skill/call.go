@@ -222,6 +222,8 @@ type WorkspaceRef struct {
 	ID string // [ValidWorkspace]; "": none
 	// Always saves the changes of failed calls, too.
 	Always bool
+	// NoWait refuses the call with CONFLICT if another call uses the workspace; else it waits.
+	NoWait bool
 }
 
 var workspacePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)

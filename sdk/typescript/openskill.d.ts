@@ -205,6 +205,9 @@ export type ApprovalList = {
 /** A bill of materials, CycloneDX 1.6. */
 export type Bill = Record<string, unknown>;
 
+/** If another call uses the workspace, wait for it (at most the time limit of this call) or answer `CONFLICT`. */
+export type Busy = "wait" | "conflict";
+
 export type Change = {
   /** What was done, as in key.create. */
   action: string;
@@ -376,6 +379,7 @@ export type ChatUsage = {
 };
 
 export type CodeRequest = {
+  busy?: Busy;
   /** The whole program. It runs as `main.py`, `main.js`, `main.ts` or `main.sh` in its working folder. */
   code: string;
   commit?: Commit;
@@ -635,6 +639,7 @@ export type Health = {
 };
 
 export type InvokeRequest = {
+  busy?: Busy;
   commit?: Commit;
   /** Initial files of the working folder. The skill must have `permissions.scratch`. */
   files?: FileRef[];
@@ -843,6 +848,7 @@ export type ScriptReview = {
 export type ScriptRunRequest = {
   /** The command line: a list of strings and numbers, or an object whose keys become options. */
   args?: unknown[] | Record<string, unknown> | null;
+  busy?: Busy;
   commit?: Commit;
   /** Files for the working folder. They replace files of the skill with the same name. */
   files?: FileRef[];

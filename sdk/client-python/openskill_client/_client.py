@@ -207,11 +207,12 @@ class Client:
     # Code and files
 
     def run_code(self, language: str, code: str, *, files: Optional[Sequence[FileRef]] = None, workspace: Optional[str] = None,
-                 commit: Optional[str] = None, limits: Optional[Limits] = None) -> Result:
+                 commit: Optional[str] = None, busy: Optional[str] = None, limits: Optional[Limits] = None) -> Result:
         """Runs a program in a fresh sandbox: python, javascript, typescript or shell. It needs the
         scope skills:invoke:run_code. Calls with the same workspace share a working folder; commit
-        "always" saves the changes of failed programs, too."""
-        given = {"language": language, "code": code, "files": files, "workspace": workspace, "commit": commit, "limits": limits}
+        "always" saves the changes of failed programs, too, and busy "conflict" does not wait for
+        another call that uses the workspace."""
+        given = {"language": language, "code": code, "files": files, "workspace": workspace, "commit": commit, "busy": busy, "limits": limits}
         return _result(self._object("POST", "/code:run", {k: v for k, v in given.items() if v is not None}))
 
     def upload_file(self, source: _pack.Source, name: str = "") -> FileInfo:
