@@ -41,7 +41,7 @@ func (a *cli) withApprovals(ctx context.Context, flags *settingsFlags, do func(*
 	_, err = os.Stat(approval.Dir(s.StateDir))
 	return a.withDatabase(ctx, flags, err != nil, auditFailed, func(db *store.DB) error {
 		approvals, err := approval.Open(ctx, approval.Options{
-			DB: db, Dir: approval.Dir(s.StateDir), Record: app.RecordApprovals(db, nil), Log: a.logger(level(s, slog.LevelWarn)),
+			DB: db, Dir: approval.Dir(s.StateDir), Record: app.RecordApprovals(db), Log: a.logger(level(s, slog.LevelWarn)),
 		})
 		if err != nil {
 			return hostFailed(cause(err))

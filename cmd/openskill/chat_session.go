@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -234,8 +235,11 @@ func (c *chatting) question(ctx context.Context, p client.Awaited) question {
 	return q
 }
 
-// mostCode is how many lines of a proposed program are shown.
-const mostCode = 200
+// The bounds of a proposed program that is shown: lines, and bytes of a line.
+const (
+	mostCode    = 200
+	longestCode = 1000
+)
 
 // proposal asks about a skill that a model proposes. The code is the host's copy, which is what is enabled.
 func (c *chatting) proposal(ctx context.Context, a *client.Approval) question {
@@ -244,8 +248,8 @@ func (c *chatting) proposal(ctx context.Context, a *client.Approval) question {
 	switch lines := strings.Split(strings.TrimRight(string(code), "\n"), "\n"); {
 	case err != nil:
 		q.lines = append(q.lines, "its code cannot be read: "+oneLine(err.Error(), 0))
-	case len(lines) > mostCode:
-		q.lines = append(q.lines, fmt.Sprintf("%s has %d lines: read it in the console first", oneLine(a.Script, 0), len(lines)))
+	case len(lines) > mostCode || slices.ContainsFunc(lines, func(l string) bool { return len(l) > longestCode }):
+		q.lines = append(q.lines, fmt.Sprintf("%s has %d lines and %d bytes, too many to show: read it in the console first", oneLine(a.Script, 0), len(lines), len(code)))
 	default:
 		for _, l := range lines {
 			q.lines = append(q.lines, "| "+codeLine(l))
@@ -262,7 +266,7 @@ func (c *chatting) proposal(ctx context.Context, a *client.Approval) question {
 // codeLine shows a line of a program with its indentation. One with characters that cannot be seen is quoted.
 func codeLine(s string) string {
 	s = strings.ReplaceAll(s, "\t", "    ")
-	if s = s[:min(len(s), 1000)]; strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || skill.Hidden(r) || r == utf8.RuneError }) {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || skill.Hidden(r) || r == utf8.RuneError }) {
 		return strconv.QuoteToASCII(s)
 	}
 	return s

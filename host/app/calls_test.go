@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"openskill/host/admission"
 	"openskill/host/catalogue"
 	"openskill/internal/musttest"
 	"openskill/sdk/skill"
@@ -64,14 +63,9 @@ func TestUploadedSkillCallsSkills(t *testing.T) {
 	})
 	code := "import json, sys\njson.load(sys.stdin)\nimport skills\nout = []\nfor call in skills.quick, skills.sends:\n    try:\n        call()\n        out.append('ok')\n" +
 		"    except skills.SkillError as e:\n        out.append(e.code)\nprint(json.dumps({'out': out}))\n"
-	u := musttest.Get(h.uploads.Begin(ann))(t)
-	defer u.Close()
-	f := musttest.Get(u.File())(t)
-	defer f.Close()
-	musttest.Get(f.Write(zipped(t, map[string]string{
+	h.plant(t, ann, map[string]string{
 		"skill.yaml": "id: caller\nversion: 1.0.0\ndescription: A test.\ntype: wasm\nruntime: python\nentry: x.py\npermissions: {skills: [quick, sends]}\n", "x.py": code,
-	})))(t)
-	musttest.Get(u.Admit(t.Context(), admission.Source{Archive: f}, false))(t)
+	})
 	musttest.Get(h.uploads.Decide(catalogue.Decision{Action: catalogue.Enable, By: ann, ID: "caller", Version: "1.0.0"}))(t)
 	r := h.Invoke(t.Context(), ann, skill.Request{SkillID: "caller", Input: json.RawMessage(`{}`)})
 	if r.Error != nil || string(r.Data) != `{"out": ["ok", "FORBIDDEN"]}` {

@@ -25,31 +25,16 @@ func ManageKeys(db *store.DB, by skill.Principal) *identity.Keys {
 	})
 }
 
-// RecordApprovals puts decisions on record. enable enables a proposed version that is approved; nil: only a host that
-// serves can do so.
-func RecordApprovals(db *store.DB, enable func(by skill.Principal, a *approval.Approval) error) approval.Record {
+// RecordApprovals puts decisions on record.
+func RecordApprovals(db *store.DB) approval.Record {
 	return func(ctx context.Context, by skill.Principal, a *approval.Approval, do func() error) error {
-		what, subject, change := "script.", a.Skill+"/"+a.Script, do
+		what, subject := "script.", a.Skill+"/"+a.Script
 		if a.Policy == approval.Enabling {
 			what, subject = "proposal.", a.Skill+"@"+a.Version
-			if a.State == approval.Approved {
-				change = func() error {
-					if enable == nil {
-						return &skill.Error{
-							Op: "host.RecordApprovals", Code: skill.Conflict, Subject: a.Skill,
-							Message: "a proposed skill is approved on the host that serves it: in its console, or with POST /approvals/" + a.ID + ":approve",
-						}
-					}
-					if err := enable(by, a); err != nil {
-						return err
-					}
-					return do()
-				}
-			}
 		}
 		return records.Around(ctx, records.NewStore(db), by, records.Change{
 			Tenant: a.Tenant, Action: what + string(a.State), Subject: subject,
 			Details: map[string]string{"approval": a.ID, "digest": a.Digest},
-		}, change)
+		}, do)
 	}
 }

@@ -16,7 +16,7 @@ func (h *Host) openApprovals(ctx context.Context, d state) (err error) {
 	h.copies.dir = approvedDir(d.root)
 	h.copies.sweepOld()
 	h.approvals, err = approval.Open(ctx, approval.Options{
-		DB: h.kept.db, Dir: approval.Dir(d.root), Policy: approval.Policy(h.settings.ScriptApproval), Log: h.log, Record: RecordApprovals(h.kept.db, h.enableProposed),
+		DB: h.kept.db, Dir: approval.Dir(d.root), Policy: approval.Policy(h.settings.ScriptApproval), Log: h.log, Record: RecordApprovals(h.kept.db), Enable: h.enableProposed,
 	})
 	if err == nil {
 		h.owns(h.approvals.Close)

@@ -2,14 +2,19 @@ package app
 
 import (
 	"archive/zip"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"openskill/host/admission"
@@ -91,7 +96,7 @@ type proposal struct {
 	language      string
 	code          string
 	input, output json.RawMessage
-	given         json.RawMessage // the cases as they were given
+	list          []byte // the file of cases
 	cases         []cases.Case
 }
 
@@ -100,10 +105,10 @@ func (h *Host) mayPropose(p skill.Principal) error {
 	switch {
 	case h.uploads == nil:
 		return &skill.Error{Op: "host.propose", Code: skill.NotFound, Subject: tools.ProposeSkill, Message: "this host takes no skills"}
-	case !p.May(skill.ScopeUpload) || !p.May(skill.ScopeInvoke):
+	case !p.May(skill.ScopeRead) || !p.May(skill.ScopeUpload) || !p.May(skill.ScopeInvoke):
 		return &skill.Error{
 			Op: "host.propose", Code: skill.Forbidden, Subject: p.ID,
-			Message: "proposing skills needs the scopes " + skill.ScopeUpload + " and " + skill.ScopeInvoke,
+			Message: "proposing skills needs the scopes " + skill.ScopeRead + ", " + skill.ScopeUpload + " and " + skill.ScopeInvoke,
 		}
 	}
 	return nil
@@ -119,6 +124,7 @@ func (h *Host) propose(ctx context.Context, p skill.Principal, args json.RawMess
 		data, err = json.Marshal(answer)
 	}
 	meta := skill.Meta{LatencyMS: time.Since(began).Milliseconds(), FuelUsed: t.fuel}
+	meta.Ran = t.ran > 0 && skill.CodeOf(err) == skill.RateLimited // it is not simply tried again
 	if err != nil {
 		return skill.Failure(tools.ProposeSkill, t.trace, meta, err)
 	}
@@ -133,90 +139,142 @@ func (h *Host) proposed(ctx context.Context, p skill.Principal, args json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	version, archive, err := w.packed()
+	version, files, err := w.files()
 	if err != nil {
 		return nil, err
 	}
-	s, made, err := h.draft(ctx, p, w, version, archive)
+	leave, err := h.proposals.enter(ctx, p.Tenant+"\x00"+string(w.id)) // one at a time, so that none removes what another has asked for
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	s, err := h.draft(ctx, p, w, version, files)
 	if err != nil {
 		return nil, err
 	}
 	d := &s.Descriptor
-	switch d.State { //nolint:exhaustive // drafts have the others
-	case skill.StateEnabled:
+	replaces := h.current(p.Tenant, d.ID)
+	switch {
+	case d.State == skill.StateEnabled && replaces == d.Digest:
 		return map[string]any{"skill": d.ID, "version": d.Version, "state": d.State}, nil
-	case skill.StateQuarantined:
+	case d.State == skill.StateQuarantined:
 		return nil, &skill.Error{
 			Op: "host.propose", Code: skill.Conflict, Subject: string(d.ID),
 			Message: skill.CleanText("this version is quarantined ("+d.Reason+"); only the operator can enable it", skill.MaxMessage),
 		}
 	}
-	if err := t.run(ctx, w, version); err != nil {
-		if made {
-			h.forget(p, s)
-		}
+	failed, err := t.run(ctx, w, version)
+	if failed {
+		h.forget(ctx, p, s)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return nil, h.approvals.Check(ctx, approval.Ask{
-		Skill: string(d.ID), Version: version, Script: programs[w.language].entry, Digest: d.Digest, Previous: h.replaces(p, d),
+		Skill: string(d.ID), Version: version, Script: programs[w.language].entry, Digest: d.Digest, Previous: replaces,
 		Trust: d.Trust, Tenant: p.Tenant, Caller: p.ID, Arguments: []string{fmt.Sprintf("cases passed: %d", len(w.cases))},
 	})
 }
 
-// replaces returns the digest of the version that is enabled now; "" if none is.
-func (h *Host) replaces(p skill.Principal, d *skill.Descriptor) string {
-	now, err := h.uploads.Get(p.Tenant, d.ID, "")
-	if err != nil || !now.Descriptor.Enabled || now.Owner != p.Tenant {
+// current returns the digest of the version of a tenant's skill that is enabled now; "" if none is.
+func (h *Host) current(tenant string, id skill.ID) string {
+	now, err := h.uploads.Get(tenant, id, "")
+	if err != nil || !now.Descriptor.Enabled || now.Owner != tenant {
 		return ""
 	}
 	return now.Descriptor.Digest
 }
 
-// draft returns the version of a proposal, which is uploaded if it does not exist. made reports whether it was.
-func (h *Host) draft(ctx context.Context, p skill.Principal, w *proposal, version string, archive func(io.Writer) error) (s *manifest.Skill, made bool, err error) {
-	own := func() (*manifest.Skill, error) {
-		if !slices.Contains(h.uploads.Own(p.Tenant, w.id), version) {
-			return nil, nil
-		}
-		return h.uploads.Get(p.Tenant, w.id, version)
+// draft returns the version of a proposal, which is uploaded if it does not exist. It has the files of the proposal and
+// no others.
+func (h *Host) draft(ctx context.Context, p skill.Principal, w *proposal, version string, files []proposedFile) (s *manifest.Skill, err error) {
+	if s, err = h.drafted(p, w, version, files); s != nil || err != nil {
+		return s, err
 	}
-	if s, err = own(); s != nil || err != nil {
-		return s, false, err
+	if len(h.uploads.Own(p.Tenant, w.id)) == 0 {
+		if _, err := h.uploads.Get(p.Tenant, w.id, ""); skill.CodeOf(err) != skill.NotFound { // which the draft would hide from the tenant
+			return nil, &skill.Error{Op: "host.propose", Code: skill.Conflict, Subject: string(w.id), Message: "another tenant's published skill has this name; choose another"}
+		}
 	}
 	place, err := h.uploads.Begin(p)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, place.Close()) }()
 	f, err := place.File()
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	defer f.Close()
-	if err := archive(f); err != nil {
-		return nil, false, fmt.Errorf("host.propose: %w", err)
+	if err := archive(f, files); err != nil {
+		return nil, fmt.Errorf("host.propose: %w", err)
 	}
 	size, err := f.Seek(0, io.SeekCurrent)
 	if err == nil {
 		err = place.Reserve(size)
 	}
-	if err != nil {
-		return nil, false, err
+	if err == nil {
+		_, err = place.Admit(ctx, admission.Source{Archive: f}, false)
 	}
-	if _, err = place.Admit(ctx, admission.Source{Archive: f}, false); err != nil && skill.CodeOf(err) != skill.Conflict {
-		return nil, false, err
+	if err != nil && skill.CodeOf(err) != skill.Conflict { // another host may have uploaded it meanwhile
+		return nil, err
 	}
-	conflict := err // another call may have uploaded it meanwhile
-	if s, err = own(); s == nil && err == nil {
+	conflict := err
+	if s, err = h.drafted(p, w, version, files); s == nil && err == nil {
 		err = conflict
+		if err == nil {
+			err = &skill.Error{Op: "host.propose", Code: skill.Conflict, Subject: string(w.id), Message: "the version was deleted meanwhile; propose it again"}
+		}
 	}
-	return s, conflict == nil, err
+	return s, err
 }
 
-// forget removes a version whose cases failed: the next proposal is another version.
-func (h *Host) forget(p skill.Principal, s *manifest.Skill) {
+// drafted returns the version of a proposal; nil: there is none. The error is CONFLICT for a version with other files.
+func (h *Host) drafted(p skill.Principal, w *proposal, version string, files []proposedFile) (*manifest.Skill, error) {
+	if !slices.Contains(h.uploads.Own(p.Tenant, w.id), version) {
+		return nil, nil
+	}
+	s, err := h.uploads.Get(p.Tenant, w.id, version)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	err = filepath.WalkDir(s.Folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(s.Folder, path)
+		if err != nil {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if n++; !slices.Contains(files, proposedFile{filepath.ToSlash(name), string(b)}) {
+			n = len(files) + 1
+		}
+		return nil
+	})
+	if err == nil && n == len(files) {
+		return s, nil
+	}
+	if err != nil && s.Descriptor.State != skill.StateQuarantined {
+		return nil, fmt.Errorf("host.propose: %w", err)
+	}
+	return nil, &skill.Error{Op: "host.propose", Code: skill.Conflict, Subject: string(w.id), Message: "version " + version + " exists with other files; delete it, or change the proposal"}
+}
+
+// forget removes a version whose cases failed, unless a person was ever asked about it.
+func (h *Host) forget(ctx context.Context, p skill.Principal, s *manifest.Skill) {
 	d := &s.Descriptor
-	_, err := h.uploads.Decide(catalogue.Decision{Action: catalogue.Delete, By: p, ID: d.ID, Version: d.Version, Digest: d.Digest, Reason: "its cases failed"})
+	asked, err := h.approvals.Asked(ctx, p.Tenant, string(d.ID), d.Digest)
+	if asked || d.State != skill.StateDisabled {
+		return
+	}
+	if err == nil {
+		_, err = h.uploads.Decide(catalogue.Decision{Action: catalogue.Delete, By: p, ID: d.ID, Version: d.Version, Digest: d.Digest, Reason: "its cases failed"})
+	}
 	if err != nil {
 		h.log.Warn("cannot remove a proposed version", slog.String("skill_id", string(d.ID)), slog.String("version", d.Version), slog.String("error", err.Error()))
 	}
@@ -227,10 +285,50 @@ func (h *Host) enableProposed(by skill.Principal, a *approval.Approval) error {
 	if h.uploads == nil {
 		return &skill.Error{Op: "host.enableProposed", Code: skill.NotFound, Subject: a.Skill, Message: "this host takes no skills"}
 	}
+	if h.current(a.Tenant, skill.ID(a.Skill)) != a.PreviousDigest {
+		return &skill.Error{
+			Op: "host.enableProposed", Code: skill.Conflict, Subject: a.Skill,
+			Message: "another version of the skill was enabled or disabled since the proposal; deny it and propose the skill again, or enable the version with POST /skills/" + a.Skill + ":enable",
+		}
+	}
 	_, err := h.uploads.Decide(catalogue.Decision{
 		Action: catalogue.Enable, By: by, Tenant: a.Tenant, ID: skill.ID(a.Skill), Version: a.Version, Digest: a.Digest, Reason: "approval " + a.ID,
 	})
 	return err
+}
+
+// turns are the skills of which a proposal is under way.
+type turns struct {
+	mu   sync.Mutex
+	held map[string]chan struct{} // closed by leave
+}
+
+// enter waits until nobody else has a turn of the name.
+func (t *turns) enter(ctx context.Context, name string) (leave func(), err error) {
+	for {
+		t.mu.Lock()
+		wait, busy := t.held[name]
+		if !busy {
+			if t.held == nil {
+				t.held = map[string]chan struct{}{}
+			}
+			mine := make(chan struct{})
+			t.held[name] = mine
+			t.mu.Unlock()
+			return func() {
+				t.mu.Lock()
+				delete(t.held, name)
+				t.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		t.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, &skill.Error{Op: "host.propose", Code: skill.Cancelled, Message: "the call ended while another proposal of the skill was tried"}
+		}
+	}
 }
 
 // caseRunner runs the cases of a proposal as the caller.
@@ -239,9 +337,13 @@ type caseRunner struct {
 	p      skill.Principal
 	trace  skill.TraceID
 	turn   skill.Turn
-	limits skill.Limits // Fuel is for all cases together
+	limits skill.Limits // Fuel and Timeout are for all cases together
 	fuel   uint64       // that they used
+	ran    int          // cases whose code ran
 }
+
+// maxCasesTime bounds the cases of a proposal together.
+const maxCasesTime = 2 * time.Minute
 
 // failedCase is a case whose answer is not the expected one.
 type failedCase struct {
@@ -251,37 +353,50 @@ type failedCase struct {
 	ExecutionID string             `json:"execution_id,omitempty"`
 }
 
-// run runs the cases. The error says which failed.
-func (t *caseRunner) run(ctx context.Context, w *proposal, version string) error {
-	var failed []failedCase
+// run runs the cases. failed says that some of them failed, as the error tells; other errors are no fault of the skill.
+func (t *caseRunner) run(ctx context.Context, w *proposal, version string) (failed bool, err error) {
+	refuse := func(code skill.Code, message string, details map[string]any) error {
+		return &skill.Error{Op: "host.propose", Code: code, Subject: string(w.id), Message: message, Details: details}
+	}
+	var wrong []failedCase
 	turn := t.turn
 	turn.Tokens, turn.Workspace = 0, ""
+	total := maxCasesTime
+	if t.limits.Timeout > 0 {
+		total = min(total, t.limits.Timeout)
+	}
+	ends := time.Now().Add(total)
 	for i := range w.cases {
 		c := &w.cases[i]
-		limits := t.limits
-		if limits.Fuel > 0 {
-			if t.fuel >= limits.Fuel {
-				return &skill.Error{Op: "host.propose", Code: skill.FuelExhausted, Message: "the cases used up the fuel of the turn; propose fewer or smaller ones"}
-			}
-			limits.Fuel -= t.fuel
+		limits := skill.Limits{Timeout: time.Until(ends), Memory: t.limits.Memory}
+		if limits.Timeout <= 0 {
+			return false, refuse(skill.Timeout, fmt.Sprintf("the cases take longer than %s together; propose fewer or shorter ones", total), nil)
 		}
-		got := t.host.door.Try(ctx, t.p, skill.Request{SkillID: w.id, Version: version, Input: c.Input, TraceID: t.trace, Turn: turn, Limits: limits})
+		if t.limits.Fuel > 0 {
+			if t.fuel >= t.limits.Fuel {
+				return false, refuse(skill.FuelExhausted, "the cases used up the fuel of the turn; propose fewer or smaller ones", nil)
+			}
+			limits.Fuel = t.limits.Fuel - t.fuel
+		}
+		got := t.host.door.Try(ctx, t.p, skill.Request{SkillID: w.id, Version: version, Input: c.Input, TraceID: t.trace, Turn: turn, Limits: limits.Lower(c.Limits)})
 		t.fuel += got.Meta.FuelUsed
-		if !got.Meta.Ran && got.Error != nil && got.Error.Code != skill.InvalidArgument { // the host refused it: no fault of the skill
-			return &skill.Error{Op: "host.propose", Code: got.Error.Code, Message: got.Error.Message, Details: got.Error.Details}
+		if got.Meta.Ran {
+			t.ran++
+		}
+		if e := got.Error; e != nil && (ctx.Err() != nil || !got.Meta.Ran && e.Code != skill.InvalidArgument || e.Code == skill.Cancelled || e.Code == skill.AuditUnavailable) {
+			return false, refuse(e.Code, e.Message, e.Details)
 		}
 		if found := c.Compare(got); found != nil {
-			failed = append(failed, failedCase{c.Name, found, got.Error, got.Meta.ExecutionID})
+			wrong = append(wrong, failedCase{c.Name, found, got.Error, got.Meta.ExecutionID})
 		}
 	}
-	if failed == nil {
-		return nil
+	switch {
+	case wrong != nil:
+		return true, refuse(skill.ToolInvocationError, fmt.Sprintf("%d of %d cases failed; correct the code or the cases, and propose it again", len(wrong), len(w.cases)), map[string]any{"cases": wrong})
+	case t.ran == 0:
+		return true, refuse(skill.ToolInvocationError, "no case ran the code: input_schema refuses all inputs; add a case with data", nil)
 	}
-	return &skill.Error{
-		Op: "host.propose", Code: skill.ToolInvocationError, Subject: string(w.id),
-		Message: fmt.Sprintf("%d of %d cases failed; correct the code or the cases, and propose it again", len(failed), len(w.cases)),
-		Details: map[string]any{"cases": failed},
-	}
+	return false, nil
 }
 
 // badProposal refuses an argument.
@@ -297,7 +412,7 @@ func readProposal(args json.RawMessage) (*proposal, error) {
 		return nil, badProposal("arguments", fmt.Sprintf("have %d bytes", len(args)), fmt.Sprintf("at most %d", maxProposed))
 	}
 	w := &proposal{output: json.RawMessage(`{"type":"object"}`)}
-	name := ""
+	name, given := "", json.RawMessage("[]")
 	text := func(to *string) func([]byte) bool {
 		return func(b []byte) bool { return b[0] == '"' && json.Unmarshal(b, to) == nil }
 	}
@@ -310,7 +425,7 @@ func readProposal(args json.RawMessage) (*proposal, error) {
 	}{
 		"name": {text(&name), "a string"}, "description": {text(&w.description), "a string"}, "language": {text(&w.language), "python, javascript or shell"},
 		"code": {text(&w.code), "the text of the program"}, "input_schema": {raw(&w.input, '{'), "an object"}, "output_schema": {raw(&w.output, '{'), "an object"},
-		"cases": {raw(&w.given, '['), "a list"},
+		"cases": {raw(&given, '['), "a list"},
 	}
 	err := strictjson.Object(args, func(key, value []byte) error {
 		k := string(key)
@@ -338,8 +453,11 @@ func readProposal(args json.RawMessage) (*proposal, error) {
 	if w.id, err = skill.ParseID(name); err != nil {
 		return nil, badProposal("name", "is not a skill id", "1 to 64 of a-z, 0-9, _ and -")
 	}
+	if w.list, err = safeyaml.Format(given); err != nil {
+		return nil, badProposal("cases", "cannot be read: "+err.Error(), "a list of cases")
+	}
 	var problems []cases.Problem
-	if w.cases, problems = cases.Parse(w.given); len(problems) > 0 {
+	if w.cases, problems = cases.Parse(w.list); len(problems) > 0 {
 		return nil, badProposal("cases", problems[0].Message, "a list of cases, each with name, input, and data or error")
 	}
 	if len(w.cases) > maxCases {
@@ -348,41 +466,42 @@ func readProposal(args json.RawMessage) (*proposal, error) {
 	return w, nil
 }
 
-// packed returns the version of the proposal, which is made of its content, and writes its folder as an archive.
-func (w *proposal) packed() (version string, archive func(io.Writer) error, err error) {
-	list, err := safeyaml.Format(w.given)
-	if err != nil {
-		return "", nil, badProposal("cases", "cannot be read: "+err.Error(), "a list of cases")
-	}
+// proposedFile is a file of a proposal.
+type proposedFile struct{ name, text string }
+
+// files returns the version of the proposal, which is made of its content, and the files of its folder.
+func (w *proposal) files() (version string, files []proposedFile, err error) {
 	of := programs[w.language]
 	about, err := ordered.Encode(ordered.Of("id", string(w.id), "description", w.description, "type", "wasm", "runtime", of.runtime, "entry", of.entry))
 	if err != nil {
 		return "", nil, badProposal("description", "cannot be read: "+err.Error(), "a string")
 	}
-	join := func(version string) ([]byte, error) {
-		b := fmt.Sprintf("%s,\"version\":%q,\"input_schema\":%s,\"output_schema\":%s}", strings.TrimSuffix(string(about), "}"), version, w.input, w.output)
-		return safeyaml.Format([]byte(b))
+	with := func(version string) ([]byte, error) {
+		return safeyaml.Format(fmt.Appendf(nil, "%s,\"version\":%q,\"input_schema\":%s,\"output_schema\":%s}", bytes.TrimSuffix(about, []byte("}")), version, w.input, w.output))
 	}
-	b, err := join("")
+	b, err := with("")
 	if err != nil {
 		return "", nil, badProposal("input_schema", "or output_schema cannot be read: "+err.Error(), "a JSON Schema")
 	}
-	sum := digest.Of(slices.Concat(b, []byte{0}, []byte(w.code), []byte{0}, list))
-	version = "0.0.0-sha" + strings.TrimPrefix(sum, "sha256:")[:12]
-	if b, err = join(version); err != nil {
+	sum := digest.Of(slices.Concat(b, []byte{0}, []byte(w.code), []byte{0}, w.list))
+	version = "0.0.0-sha" + strings.TrimPrefix(sum, "sha256:")[:40]
+	if b, err = with(version); err != nil {
 		return "", nil, err
 	}
-	return version, func(to io.Writer) error {
-		z := zip.NewWriter(to)
-		for _, f := range []struct{ name, text string }{{manifest.ManifestFile, string(b)}, {of.entry, w.code}, {cases.FileName, string(list)}} {
-			one, err := z.Create(f.name)
-			if err == nil {
-				_, err = io.WriteString(one, f.text)
-			}
-			if err != nil {
-				return err
-			}
+	return version, []proposedFile{{manifest.ManifestFile, string(b)}, {of.entry, w.code}, {cases.FileName, string(w.list)}}, nil
+}
+
+// archive writes files as a zip.
+func archive(to io.Writer, files []proposedFile) error {
+	z := zip.NewWriter(to)
+	for _, f := range files {
+		one, err := z.Create(f.name)
+		if err == nil {
+			_, err = io.WriteString(one, f.text)
 		}
-		return z.Close()
-	}, nil
+		if err != nil {
+			return err
+		}
+	}
+	return z.Close()
 }

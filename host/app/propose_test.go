@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"openskill/host/admission"
 	"openskill/host/agent/tools"
 	"openskill/host/app/hosttest"
 	"openskill/host/catalogue"
@@ -132,6 +133,10 @@ func TestProposeSkill(t *testing.T) {
 		t.Errorf("after the approval: %+v %s", r.Error, r.Data)
 	}
 
+	if _, err := h.approvals.Decide(t.Context(), ann, id, false); skill.CodeOf(err) != skill.Conflict || h.shouts(t, ann) != `{"text": "HI"}` {
+		t.Errorf("denied after it was approved: %v", err)
+	}
+
 	// A person disables it: the approval is used up, and the model cannot have it back.
 	musttest.Get(h.uploads.Decide(catalogue.Decision{Action: catalogue.Disable, By: ann, ID: "shout"}))(t)
 	r = propose(ann, shout(t, upper, "a", "A", "ß", "SS"))
@@ -160,6 +165,13 @@ func TestProposalReplaces(t *testing.T) {
 	if got := h.shouts(t, ann); got != `{"text": "HI"}` {
 		t.Errorf("before the second approval: %s", got)
 	}
+	one := musttest.Get(h.approvals.Get(t.Context(), ann, first))(t)
+	third := approval.PendingID(propose(ann, shout(t, strings.Replace(upper, ".upper()", ".upper() + '?'", 1), "a", "A?")))
+	musttest.Get(h.uploads.Decide(catalogue.Decision{Action: catalogue.Disable, By: ann, ID: "shout"}))(t)
+	if _, err := h.approvals.Decide(t.Context(), ann, third, true); skill.CodeOf(err) != skill.Conflict {
+		t.Errorf("approved after the version that it replaces was disabled: %v", err)
+	}
+	musttest.Get(h.uploads.Decide(catalogue.Decision{Action: catalogue.Enable, By: ann, ID: "shout", Version: one.Version}))(t)
 	musttest.Get(h.uploads.Decide(catalogue.Decision{Action: catalogue.Delete, By: ann, ID: "shout", Version: a.Version}))(t)
 	if _, err := h.approvals.Decide(t.Context(), ann, second, true); skill.CodeOf(err) != skill.NotFound {
 		t.Errorf("approved after it was deleted: %v", err)
@@ -187,22 +199,24 @@ func TestProposalsRefused(t *testing.T) {
 		code  skill.Code
 		words string
 	}{
-		"no JSON":                    {json.RawMessage(`{"name":`), skill.InvalidArgument, "cannot be read"},
-		"a list":                     {json.RawMessage(`[]`), skill.InvalidArgument, "cannot be read"},
-		"nothing":                    {json.RawMessage(`{}`), skill.InvalidArgument, "code is missing"},
-		"a key that is unknown":      {change("permissions", map[string]any{"http": []string{"*"}}), skill.InvalidArgument, "permissions is unknown"},
-		"a hostile name":             {change("name", "../shout"), skill.InvalidArgument, "not a skill id"},
-		"the name of the operator's": {change("name", "quick"), skill.Conflict, ""},
-		"another language":           {change("language", "cobol"), skill.InvalidArgument, "language"},
-		"a program that is too long": {change("code", strings.Repeat("#", maxProposed)), skill.InvalidArgument, "at most"},
-		"a schema that is none":      {change("input_schema", map[string]any{"type": 7}), skill.InvalidManifest, ""},
-		"a reference elsewhere":      {change("input_schema", map[string]any{"$ref": "http://127.0.0.1/x"}), skill.InvalidManifest, ""},
-		"no cases":                   {change("cases", []any{}), skill.InvalidArgument, "list of cases"},
-		"too many cases":             {change("cases", many), skill.InvalidArgument, "are 21"},
-		"a case without an answer":   {change("cases", []any{map[string]any{"name": "a", "input": map[string]any{}}}), skill.InvalidArgument, "either data or error"},
-		"a description of control":   {change("description", "a\u202eb"), skill.InvalidManifest, ""},
-		"a program that never ends":  {shout(t, "while True: pass", "a", "A"), skill.ToolInvocationError, "1 of 1 cases failed"},
-		"a program that is none":     {shout(t, "def", "a", "A"), skill.ToolInvocationError, "1 of 1 cases failed"},
+		"no JSON":                       {json.RawMessage(`{"name":`), skill.InvalidArgument, "cannot be read"},
+		"a list":                        {json.RawMessage(`[]`), skill.InvalidArgument, "cannot be read"},
+		"nothing":                       {json.RawMessage(`{}`), skill.InvalidArgument, "code is missing"},
+		"a key that is unknown":         {change("permissions", map[string]any{"http": []string{"*"}}), skill.InvalidArgument, "permissions is unknown"},
+		"a hostile name":                {change("name", "../shout"), skill.InvalidArgument, "not a skill id"},
+		"the name of the operator's":    {change("name", "quick"), skill.Conflict, ""},
+		"another language":              {change("language", "cobol"), skill.InvalidArgument, "language"},
+		"a program that is too long":    {change("code", strings.Repeat("#", maxProposed)), skill.InvalidArgument, "at most"},
+		"a schema that is none":         {change("input_schema", map[string]any{"type": 7}), skill.InvalidManifest, ""},
+		"a reference elsewhere":         {change("input_schema", map[string]any{"$ref": "http://127.0.0.1/x"}), skill.InvalidManifest, ""},
+		"no cases":                      {change("cases", []any{}), skill.InvalidArgument, "list of cases"},
+		"too many cases":                {change("cases", many), skill.InvalidArgument, "are 21"},
+		"a case without an answer":      {change("cases", []any{map[string]any{"name": "a", "input": map[string]any{}}}), skill.InvalidArgument, "either data or error"},
+		"a description of control":      {change("description", "a\u202eb"), skill.InvalidManifest, ""},
+		"a program that never ends":     {shout(t, "while True: pass", "a", "A"), skill.ToolInvocationError, "1 of 1 cases failed"},
+		"only a case that runs nothing": {change("cases", []any{map[string]any{"name": "a", "input": map[string]any{}, "error": "INVALID_ARGUMENT"}}), skill.ToolInvocationError, "no case ran the code"},
+		"a case with a limit":           {change("cases", []any{map[string]any{"name": "a", "input": map[string]any{"text": "a"}, "data": map[string]any{"text": "A"}, "limits": map[string]any{"fuel": 1}}}), skill.ToolInvocationError, "1 of 1 cases failed"},
+		"a program that is none":        {shout(t, "def", "a", "A"), skill.ToolInvocationError, "1 of 1 cases failed"},
 	} {
 		r := propose(ann, tc.args)
 		if r.Error == nil || r.Error.Code != tc.code || !strings.Contains(r.Error.Message+fmt.Sprint(r.Error.Details), tc.words) {
@@ -215,6 +229,57 @@ func TestProposalsRefused(t *testing.T) {
 	list, _, err := h.approvals.List(t.Context(), ann, "", 10)
 	if err != nil || len(list) != 0 {
 		t.Errorf("asked for: %+v %v", list, err)
+	}
+}
+
+// TestProposalIsWhatIsEnabled: a version with other files does not take the place of a proposal, nor a proposal that of
+// another tenant's published skill.
+func TestProposalIsWhatIsEnabled(t *testing.T) {
+	h, ann, propose := proposing(t)
+	w := musttest.Get(readProposal(shout(t, upper, "a", "A")))(t)
+	version, files, err := w.files()
+	musttest.Do(t, err)
+	planted := map[string]string{"json.py": "evil = True\n"}
+	for _, f := range files {
+		planted[f.name] = f.text
+	}
+	h.plant(t, ann, planted)
+	if r := propose(ann, shout(t, upper, "a", "A")); r.Error == nil || r.Error.Code != skill.Conflict || !strings.Contains(r.Error.Message, version+" exists with other files") {
+		t.Errorf("with a file more: %+v", r.Error)
+	}
+	musttest.Get(h.uploads.Decide(catalogue.Decision{Action: catalogue.Delete, By: ann, ID: "shout", Version: version}))(t)
+
+	bob := skill.Principal{ID: "bob", Type: skill.Agent, Tenant: "b", Scopes: ann.Scopes}
+	loud := strings.Replace(upper, ".upper()", ".upper() + '!'", 1)
+	musttest.Get(h.approvals.Decide(t.Context(), bob, approval.PendingID(propose(bob, shout(t, loud, "a", "A!"))), true))(t)
+	v := h.uploads.Own("b", "shout")[0]
+	musttest.Get(h.uploads.Decide(catalogue.Decision{Action: catalogue.Approve, By: skill.Local(), Tenant: "b", ID: "shout", Version: v}))(t)
+	if got := h.shouts(t, ann); got != `{"text": "HI!"}` {
+		t.Fatal(got)
+	}
+	if r := propose(ann, shout(t, strings.Replace(upper, ".upper()", ".upper() + '?'", 1), "a", "A?")); r.Error == nil || r.Error.Code != skill.Conflict || h.shouts(t, ann) != `{"text": "HI!"}` {
+		t.Errorf("a draft hides a published skill: %+v", r.Error)
+	}
+}
+
+// plant uploads files as a version.
+func (h *Host) plant(t *testing.T, p skill.Principal, files map[string]string) {
+	t.Helper()
+	u := musttest.Get(h.uploads.Begin(p))(t)
+	defer u.Close()
+	f := musttest.Get(u.File())(t)
+	defer f.Close()
+	musttest.Get(f.Write(zipped(t, files)))(t)
+	musttest.Get(u.Admit(t.Context(), admission.Source{Archive: f}, false))(t)
+}
+
+// TestProposalsAreOfJSON: escapes of JSON are read as JSON, and the file of cases has what they mean.
+func TestProposalsAreOfJSON(t *testing.T) {
+	args := shout(t, upper, "a", "A")
+	args = json.RawMessage(strings.Replace(string(args), `"text":"a"`, `"text":"\ud83d\ude00\/"`, 1))
+	w := musttest.Get(readProposal(args))(t)
+	if string(w.cases[0].Input) != `{"text":"😀/"}` {
+		t.Errorf("%s", w.cases[0].Input)
 	}
 }
 

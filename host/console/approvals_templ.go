@@ -453,7 +453,7 @@ func approvalsPage(f *frame, d *approvalsData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if (d.Decide || d.Enable && a.Version != "") && (a.State == "pending" || a.State == "approved") {
+				if (d.Decide || d.Enable && a.Version != "") && (a.State == "pending" || a.State == "approved" && a.Version == "") {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"row\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

@@ -122,6 +122,8 @@ func TestHostileText(t *testing.T) {
 		{name: "version", key: "GET /skills/echo/versions/1.0.0", body: report, path: "/console/skills/echo/versions/1.0.0", also: map[string]string{"GET /skills/echo": descriptor, "GET /skills/echo/versions": list(descriptor)}},
 		{name: "version without a report", key: "GET /skills/echo/versions/1.0.0", body: `404 {"error":{"code":"E","status":404,"message":"M"}}`, path: "/console/skills/echo/versions/1.0.0", also: map[string]string{"GET /skills/echo": descriptor, "GET /skills/echo/versions": list(descriptor)}},
 		{name: "the skill of a version", key: "GET /skills/echo", body: descriptor, path: "/console/skills/echo/versions/1.0.0", also: map[string]string{"GET /skills/echo/versions/1.0.0": report, "GET /skills/echo/versions": list(descriptor)}},
+		{name: "a file of a version", key: "GET /skills/echo/versions/1.0.0/file", body: `"F"`, path: "/console/skills/echo/versions/1.0.0/file?path=main.py"},
+		{name: "proposals", key: "GET /approvals", body: list(strings.Replace(approval, `"skill":"S"`, `"skill":"S","version":"V"`, 1)), path: "/console/approvals"},
 		{name: "executions", key: "GET /executions", body: list(execution), path: "/console/executions"},
 		{name: "execution", key: "GET /executions/" + id, body: execution, path: "/console/executions/" + id},
 		{name: "replay", key: "POST /executions/" + id + ":replay", body: replay, path: "/console/executions/" + id + "/replay", form: []string{"x", "y"}, also: map[string]string{"GET /executions/" + id: execution}},

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,9 @@ type Options struct {
 	MaxPending int // pending asks of one tenant; 0: 100
 	MaxPast    int // asks of one tenant that are over and kept; 0: 200
 
-	Record Record           // of decisions; nil: they are in this store alone
+	Record Record // of decisions; nil: they are in this store alone
+	// Enable enables the version of an approved proposal; nil: only a host that serves can do so.
+	Enable func(by skill.Principal, a *Approval) error
 	Now    func() time.Time // nil: the system's clock
 	Log    *slog.Logger     // nil: slog.Default()
 }
@@ -186,7 +189,7 @@ func (s *Store) ask(tx *changing, now time.Time, a *Ask, policy Policy) (*Approv
 	if err != nil {
 		return nil, err
 	}
-	if before != nil && before.Digest != a.Digest && policy != Enabling {
+	if before != nil && before.Digest != a.Digest && before.Policy != Enabling && policy != Enabling {
 		made.PreviousDigest = before.Digest
 	}
 	pending, err := tx.all(&query{Tenant: a.Tenant, State: Pending, Now: now, Limit: s.o.MaxPending})
@@ -353,7 +356,8 @@ func (s *Store) Decide(ctx context.Context, p skill.Principal, id string, approv
 		return out, err
 	}
 	decide := func() error {
-		return s.change(ctx, out.Tenant, func(tx *changing, now time.Time) error {
+		var before Approval
+		err := s.change(ctx, out.Tenant, func(tx *changing, now time.Time) error {
 			list, err := tx.all(&query{ID: id, Limit: 1})
 			if err != nil {
 				return err
@@ -362,8 +366,17 @@ func (s *Store) Decide(ctx context.Context, p skill.Principal, id string, approv
 				return err
 			}
 			kept := out
+			before = *list[0]
 			return tx.put(&kept)
 		})
+		if err != nil || !changes || out.State != Approved || out.Policy != Enabling {
+			return err
+		}
+		// What is decided is decided once, so that a version is never enabled that somebody has denied meanwhile.
+		if err := s.enable(p, &out); err != nil {
+			return errors.Join(err, s.change(context.WithoutCancel(ctx), out.Tenant, func(tx *changing, _ time.Time) error { return tx.put(&before) }))
+		}
+		return nil
 	}
 	if s.o.Record != nil {
 		asked := out
@@ -375,6 +388,23 @@ func (s *Store) Decide(ctx context.Context, p skill.Principal, id string, approv
 		return Approval{}, err
 	}
 	return out, nil
+}
+
+// enable enables the version of a proposal.
+func (s *Store) enable(by skill.Principal, a *Approval) error {
+	if s.o.Enable == nil {
+		return &skill.Error{
+			Op: "approval.Decide", Code: skill.Conflict, Subject: a.Skill,
+			Message: "a proposed skill is approved on the host that serves it: in its console, or with POST /approvals/" + a.ID + ":approve",
+		}
+	}
+	return s.o.Enable(by, a)
+}
+
+// Asked reports whether an approval of a proposed version was ever asked for, as far as that is kept.
+func (s *Store) Asked(ctx context.Context, tenant, of, digest string) (bool, error) {
+	list, err := s.find(ctx, query{Tenant: tenant, Skill: of, Limit: s.o.MaxPending + s.o.MaxPast})
+	return slices.ContainsFunc(list, func(a *Approval) bool { return a.Policy == Enabling && a.Digest == digest }), err
 }
 
 // decided returns the approval after a decision of p, and whether that changes it.
@@ -393,7 +423,7 @@ func (s *Store) decided(p skill.Principal, found []*Approval, now time.Time, id 
 	if is == wanted {
 		return out, false, nil
 	}
-	if is != Pending && (is != Approved || approve) {
+	if is != Pending && (is != Approved || approve || out.Policy == Enabling) {
 		return Approval{}, false, over(&out)
 	}
 	out.State, out.DecidedBy, out.DecidedAt, out.ExpiresAt = wanted, p.ID, now, now.Add(s.o.TTL)
@@ -411,11 +441,13 @@ func over(a *Approval) error {
 		message = "denied; the same call asks again after " + a.ExpiresAt.Format(time.RFC3339)
 	case Used:
 		message = "already used"
+	case Approved:
+		message = "approved; disable the version instead, with POST /skills/" + a.Skill + ":disable"
 	case Expired:
 		if !a.DecidedAt.IsZero() {
 			message = "the approval expired unused; the same call asks again"
 		}
-	case Pending, Approved:
+	case Pending:
 	}
 	return &skill.Error{
 		Op: "approval.Decide", Code: skill.Conflict, Subject: a.ID, Message: "this request is already decided: " + message,
@@ -435,7 +467,7 @@ func visible(p skill.Principal, a *Approval) bool {
 // that call: for who made it, who may read the calls of all, and who decides.
 func told(p skill.Principal, a Approval) Approval {
 	own := p.ID == a.Caller && p.Tenant == a.Tenant
-	if !own && !p.May(skill.ScopeAdmin) && !p.May(skill.ScopeAllExecutions) {
+	if !own && mayDecide(p, &a) != nil && !p.May(skill.ScopeAllExecutions) {
 		a.Arguments, a.ArgumentsCut, a.CallHash = []string{}, a.ArgumentsCut || len(a.Arguments) > 0, "" // a hash can be guessed at
 	}
 	return a
@@ -445,7 +477,7 @@ func mayLook(p skill.Principal) error {
 	switch {
 	case p.ID == "":
 		return &skill.Error{Op: "approval", Code: skill.Unauthorized, Message: "authentication required: send an API key or a token"}
-	case !p.May(skill.ScopeRead) && !p.May(skill.ScopeAdmin):
+	case !p.May(skill.ScopeRead) && !p.May(skill.ScopeAdmin) && !p.May(skill.ScopeUpload):
 		return &skill.Error{Op: "approval", Code: skill.Forbidden, Message: "this needs the scope " + skill.ScopeRead}
 	}
 	return nil
