@@ -285,10 +285,10 @@ func (h *Host) enableProposed(by skill.Principal, a *approval.Approval) error {
 	if h.uploads == nil {
 		return &skill.Error{Op: "host.enableProposed", Code: skill.NotFound, Subject: a.Skill, Message: "this host takes no skills"}
 	}
-	if h.current(a.Tenant, skill.ID(a.Skill)) != a.PreviousDigest {
+	if now := h.current(a.Tenant, skill.ID(a.Skill)); now != a.PreviousDigest && now != a.Digest {
 		return &skill.Error{
 			Op: "host.enableProposed", Code: skill.Conflict, Subject: a.Skill,
-			Message: "another version of the skill was enabled or disabled since the proposal; deny it and propose the skill again, or enable the version with POST /skills/" + a.Skill + ":enable",
+			Message: "another version of the skill was enabled or disabled since the proposal; propose the skill again, or enable the version with POST /skills/" + a.Skill + ":enable",
 		}
 	}
 	_, err := h.uploads.Decide(catalogue.Decision{

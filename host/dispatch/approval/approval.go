@@ -153,8 +153,12 @@ func callHash(a *Ask) string {
 // Key names what an approval is for: asks with equal keys are the same ask.
 func (a *Approval) Key() string {
 	parts := []string{string(a.Policy), a.Tenant, a.Skill, a.Digest}
-	if a.Policy == PerCall {
+	switch a.Policy {
+	case PerCall:
 		parts = append(parts, a.CallHash, a.Caller)
+	case Enabling:
+		parts = append(parts, a.PreviousDigest) // where another version is enabled meanwhile, it is another question
+	case Never, PerVersion:
 	}
 	return hashed(parts)
 }

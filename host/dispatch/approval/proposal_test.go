@@ -61,6 +61,10 @@ func TestProposals(t *testing.T) {
 	if again := ask("2"); again == "" || again == id {
 		t.Errorf("the approval is good for more than once: %q", again)
 	}
+	err := s.Check(t.Context(), approval.Ask{Skill: "shout", Script: "main.py", Digest: "sha256:1", Version: "1", Previous: "sha256:2", Tenant: "acme", Caller: "ann"})
+	if other := approval.PendingID(skill.Failure("shout", "", skill.Meta{}, err)); other == "" || other == id {
+		t.Errorf("to replace another version is not another question: %v", err)
+	}
 	for version, want := range map[string]bool{"2": true, "3": false} {
 		if asked := musttest.Get(s.Asked(t.Context(), "acme", "shout", "sha256:"+version))(t); asked != want {
 			t.Errorf("version %s: asked for %t", version, asked)
@@ -68,7 +72,7 @@ func TestProposals(t *testing.T) {
 	}
 
 	without := open(t, approval.Options{})
-	err := without.Check(t.Context(), approval.Ask{Skill: "shout", Script: "main.py", Digest: "sha256:1", Version: "1", Tenant: "acme", Caller: "ann"})
+	err = without.Check(t.Context(), approval.Ask{Skill: "shout", Script: "main.py", Digest: "sha256:1", Version: "1", Tenant: "acme", Caller: "ann"})
 	id = approval.PendingID(skill.Failure("shout", "", skill.Meta{}, err))
 	if _, err := without.Decide(t.Context(), ann, id, true); skill.CodeOf(err) != skill.Conflict || musttest.Get(without.Get(t.Context(), ann, id))(t).State != approval.Pending {
 		t.Errorf("without a host: %v", err)

@@ -134,7 +134,7 @@ func (s *Store) Check(ctx context.Context, a Ask) error {
 		return &skill.Error{Op: "approval.Check", Code: skill.Internal, Message: "an ask without tenant, caller, skill, script or digest"}
 	}
 	a.Skill = skill.CleanText(a.Skill, maxName) // as it is read back from the record
-	key := (&Approval{Policy: policy, Tenant: a.Tenant, Skill: a.Skill, Digest: a.Digest, CallHash: callHash(&a), Caller: a.Caller}).Key()
+	key := (&Approval{Policy: policy, Tenant: a.Tenant, Skill: a.Skill, Digest: a.Digest, CallHash: callHash(&a), Caller: a.Caller, PreviousDigest: a.Previous}).Key()
 	found, err := s.find(ctx, query{Key: key, Limit: 1})
 	if err != nil {
 		return err
