@@ -149,6 +149,9 @@ func stampOf(d *skill.Descriptor) stamp {
 	for _, rule := range d.Permissions.HTTP {
 		part(strings.Join(rule.Methods, " "))
 	}
+	for _, id := range d.Permissions.Skills {
+		part(string(id))
+	}
 	return sha256.Sum256(b)
 }
 
@@ -166,7 +169,7 @@ func describe(d *skill.Descriptor) skill.Tool {
 
 // toolOf is a tool as the protocol has it. d is nil for those of Agent Skills.
 func toolOf(t *skill.Tool, d *skill.Descriptor) *mcp.Tool {
-	no, web := false, d != nil && len(d.Permissions.HTTP) > 0
+	no, web := false, d != nil && len(d.Permissions.HTTP)+len(d.Permissions.Skills) > 0 // which may send requests
 	out := &mcp.Tool{
 		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
 		// A sandbox has nothing to destroy; what it may ask of other hosts, it may change there.
