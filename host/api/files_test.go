@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -106,6 +107,27 @@ func TestFilesOfCalls(t *testing.T) {
 		resp, body := w.as(t, "ann", "POST", "/skills/echo:invoke", fmt.Sprintf(`{"input": {"text": "x"}, "files": %s}`, files))
 		if resp.StatusCode != want.status || !strings.Contains(string(body), want.words) {
 			t.Errorf("%s: %d %s", files, resp.StatusCode, body)
+		}
+	}
+}
+
+// TestWorkspaceOfCalls: every way to call takes the workspace with when it is saved and what happens if it is in use.
+func TestWorkspaceOfCalls(t *testing.T) {
+	s := start(t, nil)
+	s.Door.Add(skill.RunCode, func(context.Context, skill.Request) (json.RawMessage, error) { return json.RawMessage(`{}`), nil })
+	const more = `"workspace": "w", "commit": "always", "busy": "conflict"}`
+	for path, body := range map[string]string{"/skills/echo:invoke": `{"input": {"text": "x"}, ` + more, "/code:run": `{"language": "shell", "code": "", ` + more} {
+		if resp, answer := s.do(t, "POST", path, body); resp.StatusCode != 200 {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, answer)
+		}
+		if resp, answer := s.do(t, "POST", path, strings.Replace(body, "conflict", "never", 1)); path != "/code:run" && (resp.StatusCode != 400 || !strings.Contains(string(answer), "busy: must be wait or conflict")) {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, answer)
+		}
+	}
+	for _, r := range s.Door.Calls() {
+		asked := skill.WorkspaceRef{ID: "w", Always: true, NoWait: true}
+		if r.SkillID == skill.RunCode && !strings.Contains(string(r.Input), `"workspace":"w","commit":"always","busy":`) || r.SkillID != skill.RunCode && r.Workspace != asked {
+			t.Errorf("%s: %s %+v", r.SkillID, r.Input, r.Workspace)
 		}
 	}
 }

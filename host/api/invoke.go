@@ -54,7 +54,7 @@ func (s *Server) runCode(c *fiber.Ctx) error {
 		return nil
 	}
 	err := readMembers(ctx.Request.Body(), "", []member{
-		{"language", given}, {"code", given}, {"files", given}, {"workspace", given}, {"commit", given}, {"limits", limits(&req.Limits)},
+		{"language", given}, {"code", given}, {"files", given}, {"workspace", given}, {"commit", given}, {"busy", given}, {"limits", limits(&req.Limits)},
 	})
 	if err != nil {
 		return err
