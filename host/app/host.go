@@ -89,7 +89,6 @@ type Host struct {
 	models     *llm.Models
 	agent      *agent.Agent
 	approvals  *approval.Store
-	proposals  turns
 	copies     approved
 	trial      *Trial
 	kept       kept

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"archive/zip"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,8 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"openskill/host/admission"
@@ -22,12 +18,8 @@ import (
 	"openskill/host/agentskills"
 	"openskill/host/catalogue"
 	"openskill/host/dispatch/approval"
+	"openskill/host/internal/gate"
 	"openskill/host/manifest"
-	"openskill/internal/cases"
-	"openskill/internal/digest"
-	"openskill/internal/ordered"
-	"openskill/internal/safeyaml"
-	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 
@@ -61,12 +53,6 @@ func (t hostTools) CallToolIn(
 	return t.host.propose(ctx, p, args, &caseRunner{host: t.host, p: p, trace: trace, turn: turn, limits: limits})
 }
 
-// The bounds of a proposal.
-const (
-	maxProposed = 256 << 10 // bytes of its arguments
-	maxCases    = 20
-)
-
 // proposeTool is the tool propose_skill.
 var proposeTool = skill.Tool{
 	Name: tools.ProposeSkill, Title: "Propose a skill",
@@ -82,22 +68,6 @@ var proposeTool = skill.Tool{
 		`"output_schema":{"type":"object","description":"JSON Schema of the printed object."},` +
 		`"cases":{"type":"array","minItems":1,"maxItems":20,"items":{"type":"object","required":["name","input"],"properties":{"name":{"type":"string"},"input":{"type":"object"},` +
 		`"data":{"type":"object","description":"The expected output."},"error":{"type":"string","description":"Instead of data: the expected error code."}}}}}}`),
-}
-
-// programs are the languages of proposals.
-var programs = map[string]struct{ runtime, entry string }{
-	"python": {"python", "main.py"}, "javascript": {"javascript", "main.js"}, "shell": {"shell", "main.sh"},
-}
-
-// proposal is a skill that a model proposes.
-type proposal struct {
-	id            skill.ID
-	description   string
-	language      string
-	code          string
-	input, output json.RawMessage
-	list          []byte // the file of cases
-	cases         []cases.Case
 }
 
 // mayPropose refuses callers who cannot upload a skill or call every skill.
@@ -143,9 +113,10 @@ func (h *Host) proposed(ctx context.Context, p skill.Principal, args json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	leave, err := h.proposals.enter(ctx, p.Tenant+"\x00"+string(w.id)) // one at a time, so that none removes what another has asked for
+	// One proposal of a skill at a time, so that none removes what another has asked for.
+	leave, err := h.uploads.proposals.Enter(ctx, p.Tenant, gate.Part{Key: ofProposal{p.Tenant, w.id}, Places: 1, Owner: p.Tenant})
 	if err != nil {
-		return nil, err
+		return nil, gate.Refusal(err, "host.propose", "too many proposals are being tried")
 	}
 	defer leave()
 	s, err := h.draft(ctx, p, w, version, files)
@@ -174,6 +145,12 @@ func (h *Host) proposed(ctx context.Context, p skill.Principal, args json.RawMes
 		Skill: string(d.ID), Version: version, Script: programs[w.language].entry, Digest: d.Digest, Previous: replaces,
 		Trust: d.Trust, Tenant: p.Tenant, Caller: p.ID, Arguments: []string{fmt.Sprintf("cases passed: %d", len(w.cases))},
 	})
+}
+
+// ofProposal is the part of the gate of proposals for one skill.
+type ofProposal struct {
+	tenant string
+	id     skill.ID
 }
 
 // current returns the digest of the version of a tenant's skill that is enabled now; "" if none is.
@@ -229,7 +206,7 @@ func (h *Host) draft(ctx context.Context, p skill.Principal, w *proposal, versio
 	return s, err
 }
 
-// drafted returns the version of a proposal; nil: there is none. The error is CONFLICT for a version with other files.
+// drafted returns the version of a proposal, or nil if it does not exist. The error is CONFLICT if it has other files.
 func (h *Host) drafted(p skill.Principal, w *proposal, version string, files []proposedFile) (*manifest.Skill, error) {
 	if !slices.Contains(h.uploads.Own(p.Tenant, w.id), version) {
 		return nil, nil
@@ -295,213 +272,4 @@ func (h *Host) enableProposed(by skill.Principal, a *approval.Approval) error {
 		Action: catalogue.Enable, By: by, Tenant: a.Tenant, ID: skill.ID(a.Skill), Version: a.Version, Digest: a.Digest, Reason: "approval " + a.ID,
 	})
 	return err
-}
-
-// turns are the skills of which a proposal is under way.
-type turns struct {
-	mu   sync.Mutex
-	held map[string]chan struct{} // closed by leave
-}
-
-// enter waits until nobody else has a turn of the name.
-func (t *turns) enter(ctx context.Context, name string) (leave func(), err error) {
-	for {
-		t.mu.Lock()
-		wait, busy := t.held[name]
-		if !busy {
-			if t.held == nil {
-				t.held = map[string]chan struct{}{}
-			}
-			mine := make(chan struct{})
-			t.held[name] = mine
-			t.mu.Unlock()
-			return func() {
-				t.mu.Lock()
-				delete(t.held, name)
-				t.mu.Unlock()
-				close(mine)
-			}, nil
-		}
-		t.mu.Unlock()
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return nil, &skill.Error{Op: "host.propose", Code: skill.Cancelled, Message: "the call ended while another proposal of the skill was tried"}
-		}
-	}
-}
-
-// caseRunner runs the cases of a proposal as the caller.
-type caseRunner struct {
-	host   *Host
-	p      skill.Principal
-	trace  skill.TraceID
-	turn   skill.Turn
-	limits skill.Limits // Fuel and Timeout are for all cases together
-	fuel   uint64       // that they used
-	ran    int          // cases whose code ran
-}
-
-// maxCasesTime bounds the cases of a proposal together.
-const maxCasesTime = 2 * time.Minute
-
-// failedCase is a case whose answer is not the expected one.
-type failedCase struct {
-	Name        string             `json:"name"`
-	Differences []cases.Difference `json:"differences"`
-	Error       *skill.ResultError `json:"error,omitempty"`
-	ExecutionID string             `json:"execution_id,omitempty"`
-}
-
-// run runs the cases. failed says that some of them failed, as the error tells; other errors are no fault of the skill.
-func (t *caseRunner) run(ctx context.Context, w *proposal, version string) (failed bool, err error) {
-	refuse := func(code skill.Code, message string, details map[string]any) error {
-		return &skill.Error{Op: "host.propose", Code: code, Subject: string(w.id), Message: message, Details: details}
-	}
-	var wrong []failedCase
-	turn := t.turn
-	turn.Tokens, turn.Workspace = 0, ""
-	total := maxCasesTime
-	if t.limits.Timeout > 0 {
-		total = min(total, t.limits.Timeout)
-	}
-	ends := time.Now().Add(total)
-	for i := range w.cases {
-		c := &w.cases[i]
-		limits := skill.Limits{Timeout: time.Until(ends), Memory: t.limits.Memory}
-		if limits.Timeout <= 0 {
-			return false, refuse(skill.Timeout, fmt.Sprintf("the cases take longer than %s together; propose fewer or shorter ones", total), nil)
-		}
-		if t.limits.Fuel > 0 {
-			if t.fuel >= t.limits.Fuel {
-				return false, refuse(skill.FuelExhausted, "the cases used up the fuel of the turn; propose fewer or smaller ones", nil)
-			}
-			limits.Fuel = t.limits.Fuel - t.fuel
-		}
-		got := t.host.door.Try(ctx, t.p, skill.Request{SkillID: w.id, Version: version, Input: c.Input, TraceID: t.trace, Turn: turn, Limits: limits.Lower(c.Limits)})
-		t.fuel += got.Meta.FuelUsed
-		if got.Meta.Ran {
-			t.ran++
-		}
-		if e := got.Error; e != nil && (ctx.Err() != nil || !got.Meta.Ran && e.Code != skill.InvalidArgument || e.Code == skill.Cancelled || e.Code == skill.AuditUnavailable) {
-			return false, refuse(e.Code, e.Message, e.Details)
-		}
-		if found := c.Compare(got); found != nil {
-			wrong = append(wrong, failedCase{c.Name, found, got.Error, got.Meta.ExecutionID})
-		}
-	}
-	switch {
-	case wrong != nil:
-		return true, refuse(skill.ToolInvocationError, fmt.Sprintf("%d of %d cases failed; correct the code or the cases, and propose it again", len(wrong), len(w.cases)), map[string]any{"cases": wrong})
-	case t.ran == 0:
-		return true, refuse(skill.ToolInvocationError, "no case ran the code: input_schema refuses all inputs; add a case with data", nil)
-	}
-	return false, nil
-}
-
-// badProposal refuses an argument.
-func badProposal(field, problem, expected string) error {
-	return &skill.Error{
-		Op: "host.propose", Code: skill.InvalidArgument, Subject: field, Message: skill.CleanText(field+" "+problem, skill.MaxMessage),
-		Details: map[string]any{"fields": []map[string]string{{"field": field, "problem": skill.CleanText(problem, skill.MaxMessage), "expected": expected}}},
-	}
-}
-
-func readProposal(args json.RawMessage) (*proposal, error) {
-	if len(args) > maxProposed {
-		return nil, badProposal("arguments", fmt.Sprintf("have %d bytes", len(args)), fmt.Sprintf("at most %d", maxProposed))
-	}
-	w := &proposal{output: json.RawMessage(`{"type":"object"}`)}
-	name, given := "", json.RawMessage("[]")
-	text := func(to *string) func([]byte) bool {
-		return func(b []byte) bool { return b[0] == '"' && json.Unmarshal(b, to) == nil }
-	}
-	raw := func(to *json.RawMessage, begin byte) func([]byte) bool {
-		return func(b []byte) bool { *to = slices.Clone(b); return b[0] == begin }
-	}
-	known := map[string]struct {
-		read     func([]byte) bool
-		expected string
-	}{
-		"name": {text(&name), "a string"}, "description": {text(&w.description), "a string"}, "language": {text(&w.language), "python, javascript or shell"},
-		"code": {text(&w.code), "the text of the program"}, "input_schema": {raw(&w.input, '{'), "an object"}, "output_schema": {raw(&w.output, '{'), "an object"},
-		"cases": {raw(&given, '['), "a list"},
-	}
-	err := strictjson.Object(args, func(key, value []byte) error {
-		k := string(key)
-		field, ok := known[k]
-		if !ok {
-			return badProposal(skill.CleanText(k, 64), "is unknown", "one of name, description, language, code, input_schema, output_schema, cases")
-		}
-		if !field.read(value) {
-			return badProposal(k, "has the wrong type", field.expected)
-		}
-		return nil
-	})
-	switch {
-	case err != nil && skill.CodeOf(err) == skill.Internal: // of strictjson
-		return nil, badProposal("arguments", "cannot be read: "+err.Error(), "a JSON object")
-	case err != nil:
-		return nil, err
-	case w.code == "":
-		return nil, badProposal("code", "is missing", "the whole program")
-	case w.input == nil:
-		return nil, badProposal("input_schema", "is missing", "a JSON Schema of an object")
-	case programs[w.language].entry == "":
-		return nil, badProposal("language", "is unknown", "python, javascript or shell")
-	}
-	if w.id, err = skill.ParseID(name); err != nil {
-		return nil, badProposal("name", "is not a skill id", "1 to 64 of a-z, 0-9, _ and -")
-	}
-	if w.list, err = safeyaml.Format(given); err != nil {
-		return nil, badProposal("cases", "cannot be read: "+err.Error(), "a list of cases")
-	}
-	var problems []cases.Problem
-	if w.cases, problems = cases.Parse(w.list); len(problems) > 0 {
-		return nil, badProposal("cases", problems[0].Message, "a list of cases, each with name, input, and data or error")
-	}
-	if len(w.cases) > maxCases {
-		return nil, badProposal("cases", fmt.Sprintf("are %d", len(w.cases)), fmt.Sprintf("at most %d", maxCases))
-	}
-	return w, nil
-}
-
-// proposedFile is a file of a proposal.
-type proposedFile struct{ name, text string }
-
-// files returns the version of the proposal, which is made of its content, and the files of its folder.
-func (w *proposal) files() (version string, files []proposedFile, err error) {
-	of := programs[w.language]
-	about, err := ordered.Encode(ordered.Of("id", string(w.id), "description", w.description, "type", "wasm", "runtime", of.runtime, "entry", of.entry))
-	if err != nil {
-		return "", nil, badProposal("description", "cannot be read: "+err.Error(), "a string")
-	}
-	with := func(version string) ([]byte, error) {
-		return safeyaml.Format(fmt.Appendf(nil, "%s,\"version\":%q,\"input_schema\":%s,\"output_schema\":%s}", bytes.TrimSuffix(about, []byte("}")), version, w.input, w.output))
-	}
-	b, err := with("")
-	if err != nil {
-		return "", nil, badProposal("input_schema", "or output_schema cannot be read: "+err.Error(), "a JSON Schema")
-	}
-	sum := digest.Of(slices.Concat(b, []byte{0}, []byte(w.code), []byte{0}, w.list))
-	version = "0.0.0-sha" + strings.TrimPrefix(sum, "sha256:")[:40]
-	if b, err = with(version); err != nil {
-		return "", nil, err
-	}
-	return version, []proposedFile{{manifest.ManifestFile, string(b)}, {of.entry, w.code}, {cases.FileName, string(w.list)}}, nil
-}
-
-// archive writes files as a zip.
-func archive(to io.Writer, files []proposedFile) error {
-	z := zip.NewWriter(to)
-	for _, f := range files {
-		one, err := z.Create(f.name)
-		if err == nil {
-			_, err = io.WriteString(one, f.text)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return z.Close()
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"openskill/host/admission"
 	"openskill/host/agent/tools"
@@ -271,6 +273,72 @@ func (h *Host) plant(t *testing.T, p skill.Principal, files map[string]string) {
 	defer f.Close()
 	musttest.Get(f.Write(zipped(t, files)))(t)
 	musttest.Get(u.Admit(t.Context(), admission.Source{Archive: f}, false))(t)
+}
+
+// TestCasesOfATurn: the cases of a proposal have the fuel and the time of one call together, and end with it. Its draft
+// stays for the next proposal: it is not the skill that has failed.
+func TestCasesOfATurn(t *testing.T) {
+	h, ann, propose := proposing(t)
+	used := propose(ann, shout(t, upper, "a", "A")).Meta.FuelUsed
+	args := shout(t, upper, "a", "A", "b", "B", "c", "C")
+	call := func(ctx context.Context, limits skill.Limits) *skill.Result {
+		return hostTools{h.agents, h}.CallToolIn(ctx, ann, tools.ProposeSkill, args, "t-1", skill.Turn{}, limits)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tc := range map[string]struct {
+		ctx    context.Context
+		limits skill.Limits
+		code   skill.Code
+	}{
+		"fuel": {t.Context(), skill.Limits{Fuel: used * 3 / 2}, skill.FuelExhausted}, "time": {t.Context(), skill.Limits{Timeout: time.Millisecond}, skill.Timeout}, "the turn": {ended, skill.Limits{}, skill.Cancelled},
+	} {
+		r := call(tc.ctx, tc.limits)
+		if r.Error == nil || r.Error.Code != tc.code || strings.Contains(r.Error.Message, "failed") {
+			t.Errorf("%s: %+v", name, r.Error)
+		}
+		if name != "the turn" && len(h.uploads.Own("acme", "shout")) != 2 {
+			t.Errorf("%s: the versions %v", name, h.uploads.Own("acme", "shout"))
+		}
+	}
+	if r := call(t.Context(), skill.Limits{}); approval.PendingID(r) == "" {
+		t.Errorf("then: %+v", r.Error)
+	}
+}
+
+// TestSkillFile: the files of a version are read by its tenant, and by nobody else while it is shared with all.
+func TestSkillFile(t *testing.T) {
+	h, ann, _ := proposing(t)
+	h.plant(t, ann, map[string]string{
+		"skill.yaml": "id: shout\nversion: 1.0.0\ndescription: A test.\ntype: wasm\nruntime: python\nentry: x.py\n", "x.py": upper,
+		"sub/at.txt": strings.Repeat("x", maxShown), "sub/over.txt": strings.Repeat("x", maxShown+1),
+	})
+	musttest.Get(h.uploads.Decide(catalogue.Decision{Action: catalogue.Enable, By: ann, ID: "shout"}))(t)
+	musttest.Get(h.uploads.Decide(catalogue.Decision{Action: catalogue.Approve, By: skill.Local(), Tenant: "acme", ID: "shout", Version: "1.0.0"}))(t)
+	bob := skill.Principal{ID: "bob", Type: skill.Agent, Tenant: "b", Scopes: ann.Scopes}
+	if got := h.shouts(t, bob); got != `{"text": "HI"}` {
+		t.Fatal(got)
+	}
+	for _, tc := range []struct {
+		who           skill.Principal
+		version, path string
+		code          skill.Code
+	}{
+		{ann, "1.0.0", "x.py", ""},
+		{ann, "1.0.0", "sub/at.txt", ""},
+		{ann, "1.0.0", "sub/over.txt", skill.PayloadTooLarge},
+		{ann, "1.0.0", "sub", skill.NotFound},
+		{ann, "1.0.0", "none", skill.NotFound},
+		{ann, "1.0.0", "../shout", skill.NotFound},
+		{ann, "1.0.0", "/etc/hostname", skill.NotFound},
+		{ann, "2.0.0", "x.py", skill.NotFound},
+		{bob, "1.0.0", "x.py", skill.NotFound},
+	} {
+		b, err := h.uploads.File(t.Context(), tc.who, "shout", tc.version, tc.path)
+		if skill.CodeOf(err) != tc.code || tc.path == "x.py" && err == nil && string(b) != upper {
+			t.Errorf("%s, %s of %s: %d bytes, %v", tc.who.ID, tc.path, tc.version, len(b), err)
+		}
+	}
 }
 
 // TestProposalsAreOfJSON: escapes of JSON are read as JSON, and the file of cases has what they mean.

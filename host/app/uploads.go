@@ -24,6 +24,7 @@ import (
 	"openskill/host/catalogue"
 	"openskill/host/dispatch"
 	"openskill/host/dispatch/grants"
+	"openskill/host/internal/gate"
 	"openskill/host/internal/table"
 	"openskill/host/manifest"
 	"openskill/host/store"
@@ -51,6 +52,7 @@ type uploads struct {
 	watch     *catalogue.Watch
 	ahead     *ahead
 	pulls     atomic.Pointer[pulls] // nil: nothing may be pulled
+	proposals *gate.Gate
 	metrics   *metrics.Metrics
 
 	warm    func(ctx context.Context, s *manifest.Skill) // gets ready what an enabled skill needs
@@ -87,7 +89,7 @@ func (h *Host) openUploads() error {
 	if err != nil {
 		return err
 	}
-	u := &uploads{admission: admission, metrics: h.metrics, ahead: newAhead(h, state{root: s.StateDir}), warm: h.warmUpload, enabled: make(chan *manifest.Skill, 16)}
+	u := &uploads{admission: admission, proposals: gate.New(gate.Options{Places: s.Concurrency, Queue: s.Concurrency, Alone: h.alone}), metrics: h.metrics, ahead: newAhead(h, state{root: s.StateDir}), warm: h.warmUpload, enabled: make(chan *manifest.Skill, 16)}
 	o.Enabled = u.getReady
 	if u.Store, err = catalogue.Open(o); err != nil {
 		return err
