@@ -150,7 +150,7 @@ func (v *view) skillFile() error {
 	if err != nil {
 		return err
 	}
-	d.Text = visible(string(b), mostFile)
+	d.Text = visibleHead(string(b), max(int(resp.ContentLength), len(b)), mostFile)
 	return v.show(http.StatusOK, fileView(v.frame("skills", oneLine(d.Path, 120)), d))
 }
 

@@ -27,6 +27,17 @@ func TestVersionPage(t *testing.T) {
 			t.Errorf("%q is not on the page", want)
 		}
 	}
+	const file = path + "/file?path=m.wasm"
+	if !strings.Contains(body, `href="`+file+`"`) {
+		t.Error("the page does not lead to its files")
+	}
+	f.answers["GET /skills/up/versions/1.0.0+b/file"] = "a\u202eb" + strings.Repeat("x", mostFile)
+	if w := reader.get(t, file); w.Code != 200 || !strings.Contains(w.Body.String(), "a‹U+202E›b") || !strings.Contains(w.Body.String(), " more bytes)") {
+		t.Errorf("a file: %d", w.Code)
+	}
+	if w := f.signedIn(t, "nothing").get(t, file); w.Code != 403 {
+		t.Errorf("a file without a scope: %d", w.Code)
+	}
 	if w := reader.get(t, path); w.Code != 200 || !strings.Contains(w.Body.String(), "m.wasm") || strings.Contains(w.Body.String(), "Enable this version") {
 		t.Errorf("for a reader: %d", w.Code)
 	}
