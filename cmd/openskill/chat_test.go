@@ -228,6 +228,29 @@ func TestKeptLines(t *testing.T) {
 	}
 }
 
+// A proposed program is shown whole or not at all.
+func TestQuestionOfAProposal(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		code string
+		want string
+	}{
+		"as many lines as fit":      {strings.Repeat("x\n", mostCode), "| x"},
+		"a line more":               {strings.Repeat("x\n", mostCode+1), "main.py has 201 lines and 402 bytes, too many to show: read it in the console first"},
+		"as long a line as fits":    {strings.Repeat("x", longestCode), "| " + strings.Repeat("x", longestCode)},
+		"a longer line":             {strings.Repeat(" ", longestCode) + "x", "main.py has 1 lines and 1001 bytes, too many to show: read it in the console first"},
+		"an end of line of its own": {"a\rb", `| "a\rb"`},
+	} {
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(tt.code)) }))
+		defer h.Close()
+		c := &chatting{api: musttest.Get(client.New(h.URL, nil))(t)}
+		q := c.proposal(t.Context(), &client.Approval{Skill: "shout", Version: "1.0.0", Script: "main.py"})
+		if q.lines[0] != tt.want {
+			t.Errorf("%s: %q", name, q.lines[0])
+		}
+	}
+}
+
 // A question is made of the record, whatever the model's call says.
 func TestQuestionOfARecord(t *testing.T) {
 	t.Parallel()

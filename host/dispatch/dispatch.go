@@ -165,18 +165,20 @@ func (d *Dispatcher) Invoke(ctx context.Context, p skill.Principal, req skill.Re
 // began is called with the id of the execution then, once, and not at all if the call
 // is refused before. nil: nobody does.
 func (d *Dispatcher) Start(ctx context.Context, p skill.Principal, req skill.Request, began func(executionID string)) *skill.Result {
-	c := &call{principal: p, request: req, begun: d.o.Now(), executionID: d.o.NewID(), began: began}
-	if !skill.ValidTraceID(string(req.TraceID)) {
-		c.request.TraceID = skill.TraceID(c.executionID)
-	}
-	_ = d.handle(ctx, c) // the outermost layer has put it into the result
-	return c.result
+	return d.invoke(ctx, &call{principal: p, request: req, began: began})
 }
 
 // Try is Invoke for a version that is not enabled yet: it runs the cases of a proposed skill. It does not count for the
 // quarantine of the skill.
 func (d *Dispatcher) Try(ctx context.Context, p skill.Principal, req skill.Request) *skill.Result {
-	c := &call{principal: p, request: req, begun: d.o.Now(), executionID: d.o.NewID(), draft: true}
+	return d.invoke(ctx, &call{principal: p, request: req, draft: true})
+}
+
+func (d *Dispatcher) invoke(ctx context.Context, c *call) *skill.Result {
+	c.begun, c.executionID = d.o.Now(), d.o.NewID()
+	if !skill.ValidTraceID(string(c.request.TraceID)) {
+		c.request.TraceID = skill.TraceID(c.executionID)
+	}
 	_ = d.handle(ctx, c) // the outermost layer has put it into the result
 	return c.result
 }

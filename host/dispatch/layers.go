@@ -78,7 +78,7 @@ func (d *Dispatcher) found(next handler) handler {
 		if c.of != nil && !c.of.reaches(s) {
 			return &skill.Error{
 				Op: "dispatch.found", Code: skill.Forbidden, Subject: string(s.Descriptor.ID),
-				Message: fmt.Sprintf("%s cannot call %s: uploaded skills call only skills of the operator and of their own tenant, in the sandbox and without requests or variables", c.of.call.skill.Descriptor.ID, s.Descriptor.ID),
+				Message: fmt.Sprintf("%s cannot call %s: an uploaded skill can call only sandboxed skills without requests and variables, of the operator or its own tenant", c.of.call.skill.Descriptor.ID, s.Descriptor.ID),
 			}
 		}
 		if s.Descriptor.Runner == skill.Agentic {

@@ -21,7 +21,7 @@ const (
 // parent is a run that may call skills.
 type parent struct {
 	call   *call
-	root   *parent // the run that nobody called
+	root   *parent // the first run, which is not nested
 	depth  int     // calls between root and this one
 	limits skill.Limits
 	ends   time.Time // deadline of the run
