@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"openskill/host/dispatch"
+	"openskill/host/dispatch/quota"
 	"openskill/host/manifest"
 	"openskill/host/records"
 	"openskill/sdk/skill"
@@ -16,8 +17,8 @@ type Trial struct {
 	// Fallback runs a skill by its fallback, whether or not it could run as it asks first;
 	// one without a fallback runs as always.
 	Fallback bool
-	// Unlimited leaves out the skill's own limit of calls a minute, which would end a
-	// measurement or a long list of cases.
+	// Unlimited counts no calls: limits of calls a minute or a day would end a measurement
+	// or a long list of cases, and a slow disk one that is right.
 	Unlimited bool
 	// Said is told the end of what a run wrote to standard error, with its lines, before the
 	// run is answered; nil: nobody is.
@@ -33,11 +34,6 @@ func (t *Trial) of(s *manifest.Skill) *manifest.Skill {
 	if t.Fallback && s.Fallback != nil {
 		c.Primary, c.Fallback = *s.Fallback, nil
 		c.Descriptor.Runner, c.Descriptor.Fallback = c.Primary.Kind, ""
-	}
-	if t.Unlimited && s.Descriptor.Cost != nil {
-		cost := *s.Descriptor.Cost
-		cost.RateLimitPerMinute = 0
-		c.Descriptor.Cost = &cost
 	}
 	return &c
 }
@@ -70,6 +66,14 @@ func (t *Trial) hears(e dispatch.Executions) dispatch.Executions {
 		return e
 	}
 	return heard{e, t.Said}
+}
+
+// counts is what counts the calls; nil: nothing does.
+func (t *Trial) counts(q *quota.Quotas) dispatch.Quotas {
+	if t != nil && t.Unlimited {
+		return nil
+	}
+	return q
 }
 
 // KeepLogs implements dispatch.Executions.

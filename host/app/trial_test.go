@@ -1,11 +1,14 @@
 package app
 
 import (
+	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"openskill/host/manifest"
+	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
 
@@ -24,7 +27,7 @@ func TestTrial(t *testing.T) {
 	}
 	got := (&Trial{Fallback: true, Unlimited: true}).of(s)
 	d := got.Descriptor
-	if got.Primary.Kind != skill.CLIPython || got.Fallback != nil || d.Runner != skill.CLIPython || d.Fallback != "" || *d.Cost != (skill.Cost{EstimatedTokens: 3}) {
+	if got.Primary.Kind != skill.CLIPython || got.Fallback != nil || d.Runner != skill.CLIPython || d.Fallback != "" {
 		t.Errorf("%+v", got)
 	}
 	same := cmp.Comparer(func(a, b manifest.Skill) bool {
@@ -34,10 +37,31 @@ func TestTrial(t *testing.T) {
 		t.Errorf("what was given has changed: %+v", s)
 	}
 	alone := &manifest.Skill{Primary: s.Primary}
-	if got := (&Trial{Fallback: true, Unlimited: true}).of(alone); got.Primary != alone.Primary || got.Descriptor.Cost != nil {
-		t.Errorf("a skill without a fallback and without costs: %+v", got)
+	if got := (&Trial{Fallback: true, Unlimited: true}).of(alone); got.Primary != alone.Primary {
+		t.Errorf("a skill without a fallback: %+v", got)
 	}
 	if _, err := Open(settings(t, nil), &Options{Mode: Serving, Trial: &Trial{}}); err == nil {
 		t.Error("a host that serves takes a trial")
+	}
+}
+
+// Limits of calls are for those who share a host, not for whoever tries a skill.
+func TestUnlimitedTrial(t *testing.T) {
+	t.Parallel()
+	s := settings(t, map[string]string{"rate-tenant": "1", "workers": "off"})
+	for unlimited, want := range map[bool]string{false: "[ RATE_LIMITED]", true: "[ ]"} {
+		h := musttest.Get(Open(s, &Options{Log: slog.New(slog.DiscardHandler), Trial: &Trial{Unlimited: unlimited}}))(t)
+		var codes []skill.Code
+		for range 2 {
+			code := skill.Code("")
+			if r := invoke(t, h, "quick"); r.Error != nil {
+				code = r.Error.Code
+			}
+			codes = append(codes, code)
+		}
+		if got := fmt.Sprint(codes); got != want {
+			t.Errorf("unlimited %t: %s", unlimited, got)
+		}
+		musttest.Do(t, h.Close())
 	}
 }
