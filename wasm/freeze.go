@@ -27,7 +27,7 @@ func (in *instance) freeze(ctx context.Context, p wasi.Pending) {
 	if !image.Supported || m.unfit != "" || in.only != nil {
 		return
 	}
-	s := &frozen{pending: p, size: in.x.mem.peak, touched: in.mod.ExportedGlobal(image.ExportTouched)}
+	s := &frozen{pending: p, depth: depth(in.x.top, p.InPlace), size: in.x.mem.peak, touched: in.mod.ExportedGlobal(image.ExportTouched)}
 	if scratch := in.files.Scratch; scratch != nil {
 		saved, ok := scratch.Save()
 		if !ok {

@@ -87,6 +87,13 @@ type Call struct {
 	Wall   func() time.Time
 	Mono   func() int64
 
+	// KeepState ends the run where the guest would read standard input as it did the first time, and
+	// has the outcome tell the state of its memory. State is that of an earlier run, which this one goes
+	// on with; nil: it begins anew. Status gives the exit code of a run that ends there; nil: 0.
+	KeepState bool
+	State     []byte
+	Status    func(Files) uint32
+
 	// Record is told of all that the run draws from outside, Replay gives that instead;
 	// nil: neither. Stdin is then one that is read directly, and the files are what they
 	// were: what a guest sees of other ones is not on the tape. See wasi.Config.

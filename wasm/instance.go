@@ -87,7 +87,10 @@ type call struct {
 	group *group        // nil: it is alone
 	files *Files        // of a process that another one started; nil: the instance's
 
-	unready error // of Begin
+	unready error // of Begin, or of its state
+
+	read bool // it has read standard input
+	idle bool // it has come to where another run can go on
 }
 
 // ready calls Begin and reports whether it succeeded.
@@ -126,6 +129,7 @@ type frozen struct {
 	scratch scratchSaved
 	pending wasi.Pending
 	stack   *checkpoint
+	depth   uint64 // of the host's stack, in bytes
 }
 
 // liveContext is the context of everything that a guest does: its values are the
@@ -352,7 +356,10 @@ func (in *instance) prepare(c *call) {
 	if in.im.leaves(leaveChance) {
 		cfg.Random = in.im.chance()
 	}
-	over := false
+	if c.KeepState {
+		cfg.Idle = in.idle
+	}
+	over, room := false, true
 	in.process(c, &cfg)
 	if c.files == nil { // a process's streams are its group's
 		cfg.StdoutLimit, over = c.replay(cfg.Stdout, in.startup.stdout.Bytes(), over)
@@ -366,9 +373,14 @@ func (in *instance) prepare(c *call) {
 		_ = world.Release()
 	}
 	in.tape(c)
+	if c.KeepState {
+		room, c.unready = in.thaw(c)
+	}
 	switch {
-	case !c.ready(in.files):
+	case c.unready != nil || !c.ready(in.files):
 		x.end(Cancelled)
+	case !room:
+		x.end(OutOfMemory)
 	case over:
 		x.end(OutputOverflow)
 	case x.mem.most > x.mem.limit: // the start-up alone took more
@@ -378,7 +390,7 @@ func (in *instance) prepare(c *call) {
 
 // tape has files of scratch space dated by the clock that is on the tape of a call.
 func (in *instance) tape(c *call) {
-	if (c.Record == nil && c.Replay == nil) || in.files.Scratch == nil || in.dated != nil {
+	if (c.Record == nil && c.Replay == nil && !c.KeepState) || in.files.Scratch == nil || in.dated != nil {
 		return
 	}
 	in.dated = in.files.Scratch.SetClock(in.x.world.Now)
@@ -438,6 +450,9 @@ func (in *instance) finish() {
 	c := in.now
 	in.now = nil
 	in.settle(c, nil)
+	if o := c.outcome; c.idle && (o.Ended == Returned || o.Ended == Exited) {
+		o.State = in.capture()
+	}
 	s := in.saved
 	again := in.restorable()
 	in.brief = again && in.verified && in.own <= fewBytes

@@ -46,6 +46,7 @@ type Outcome struct {
 	Ran            []Ran        // the first of them
 	Plugin         PluginResult // what a plug-in of Extism set, however it ended
 	Shared         bool         // the run began in an image; false: all of it was its own
+	State          []byte       // of the memory, after a run with Call.KeepState that ended by itself where another one can go on; nil: none
 	Instantiate    time.Duration
 	Total          time.Duration
 }

@@ -17,35 +17,49 @@ import (
 // order of the fields below. TestHeads holds that no field is left out.
 
 // wireCall is a skill.Call; the body of the frame is its standard input, and behind that
-// its files and what it is a replay of.
+// its files, what it is a replay of, and the state of its session.
 type wireCall struct {
 	Kind   skill.Kind
 	Call   skill.Call
 	Files  []wireGiven
 	Replay int // bytes, and one more; 0: it is none
+	State  int // bytes; 0: it has none
 }
 
 // body is what stands in the body of the frame.
 func (w *wireCall) body() []byte {
 	c := &w.Call
-	if c.Replay == nil && len(c.Files) == 0 {
+	if c.Replay == nil && len(c.Files) == 0 && w.State == 0 {
 		return c.Stdin
 	}
-	b := c.Stdin[:len(c.Stdin):len(c.Stdin)]
+	n := len(c.Stdin) + len(c.Replay) + w.State
+	for i := range c.Files {
+		n += len(c.Files[i].Data)
+	}
+	b := append(make([]byte, 0, n), c.Stdin...)
 	for i := range c.Files {
 		b = append(b, c.Files[i].Data...)
 	}
-	return append(b, c.Replay...)
+	b = append(b, c.Replay...)
+	if w.State > 0 {
+		b = append(b, c.Session.State...)
+	}
+	return b
 }
 
 // cut gives the call what stands in the body.
 func (w *wireCall) cut(body []byte) error {
 	c := &w.Call
 	n := max(w.Replay-1, 0)
-	if n > len(body) {
-		return fmt.Errorf("%w: a replay beyond its end", errFrame)
+	if w.State > len(body) || n > len(body)-w.State || w.State > 0 && c.Session == nil {
+		return fmt.Errorf("%w: a replay or a state beyond its end", errFrame)
 	}
-	at := len(body) - n
+	at := len(body) - w.State
+	if w.State > 0 {
+		c.Session.State = body[at:]
+		body = body[:at:at]
+	}
+	at -= n
 	if w.Replay > 0 {
 		c.Replay = append([]byte{}, body[at:]...) // never nil: that would be a run of its own
 	}
@@ -62,7 +76,7 @@ func (w *wireCall) cut(body []byte) error {
 }
 
 // wireReply is a skill.Reply; the body of the frame is standard output, standard
-// error, the artifacts, the value, the draws of a recording and what it says was seen, one
+// error, the artifacts, the value, the state, the draws of a recording and what it says was seen, one
 // after the other.
 type wireReply struct {
 	Refused   *Refusal // then nothing else holds
@@ -75,6 +89,7 @@ type wireReply struct {
 	Files     []wireFile
 	Removed   []string
 	Value     int // bytes, and one more; 0: it has none
+	State     int // bytes; 0: it has none
 	Processes *skill.Processes
 	Differs   string
 	Recorded  *wireRecording // nil: none
@@ -190,7 +205,12 @@ func (w *wireCall) append(b []byte) []byte {
 		b = appendText(binary.AppendUvarint(appendText(b, f.Name), uint64(f.Size)), f.Path)
 	}
 	b = binary.AppendUvarint(b, c.Record)
-	return binary.AppendUvarint(b, uint64(w.Replay))
+	b = binary.AppendUvarint(b, uint64(w.Replay))
+	b = appendBool(b, c.Session != nil)
+	if s := c.Session; s != nil {
+		b = binary.AppendUvarint(binary.AppendVarint(appendText(b, string(s.Seed[:])), s.Made), s.Most)
+	}
+	return binary.AppendUvarint(b, uint64(w.State))
 }
 
 func (w *wireCall) read(head []byte) error {
@@ -218,6 +238,13 @@ func (w *wireCall) read(head []byte) error {
 		w.Files = append(w.Files, wireGiven{r.text(), r.length(), r.text()})
 	}
 	c.Record, w.Replay = r.number(), r.length()
+	if r.bool() {
+		seed := r.bytes()
+		r.bad = r.bad || len(seed) != len(skill.Session{}.Seed)
+		c.Session = &skill.Session{Made: r.signed(), Most: r.number()}
+		copy(c.Session.Seed[:], seed)
+	}
+	w.State = r.length()
 	return r.end()
 }
 
@@ -231,6 +258,7 @@ func (w *wireReply) append(b []byte) []byte {
 	b = binary.AppendVarint(b, w.Usage.Began)
 	b = binary.AppendVarint(b, int64(w.Usage.Took))
 	b = binary.AppendUvarint(appendTexts(appendFiles(b, w.Files), w.Removed), uint64(w.Value))
+	b = binary.AppendUvarint(b, uint64(w.State))
 	b = appendJSON(b, w.Processes, w.Processes != nil)
 	b = appendText(b, w.Differs)
 	b = appendBool(b, w.Recorded != nil)
@@ -256,7 +284,7 @@ func (w *wireReply) read(head []byte) error {
 	w.Usage = skill.Usage{Fuel: r.number(), MemoryPeak: r.number(), StartFuel: r.number()}
 	w.Usage.Began, w.Usage.Took = r.signed(), time.Duration(r.signed())
 	r.bad = r.bad || exit != uint64(w.ExitCode)
-	w.Files, w.Removed, w.Value = r.files(), r.texts(), r.length()
+	w.Files, w.Removed, w.Value, w.State = r.files(), r.texts(), r.length(), r.length()
 	r.json(&w.Processes)
 	w.Differs = r.text()
 	if r.bool() {

@@ -25,6 +25,7 @@ func filled(t testing.TB) (*wireCall, *wireReply) {
 	rule := musttest.Get(skill.ParseHTTPRule("https://api.example.com:8443/v1/ GET,POST"))(t)
 	call.Call.Trust, call.Call.Grants.HTTP = skill.Trusted, []skill.HTTPRule{rule, rule}
 	call.Call.Stdin, call.Call.Replay, call.Call.Files = nil, nil, nil // the body
+	call.Call.Session.State = nil
 	call.Call.Grants.Secrets = nil                                     // which stay in the host
 	m := &call.Call.Plan.Module
 	m.File, m.Function = "", "" // which stay in the host
@@ -47,6 +48,10 @@ func fill(v reflect.Value, n *uint64) {
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		for i := range 2 {
+			fill(v.Index(i), n)
+		}
+	case reflect.Array:
+		for i := range v.Len() {
 			fill(v.Index(i), n)
 		}
 	case reflect.Struct:

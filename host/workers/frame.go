@@ -12,7 +12,7 @@ import (
 )
 
 // protocol is the version of what is said between a host and a worker.
-const protocol = 8
+const protocol = 9
 
 // kind says what a frame is.
 type kind byte

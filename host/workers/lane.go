@@ -165,6 +165,9 @@ func (w *process) talk(ctx context.Context, l *lane, id uint64, of skill.Kind, c
 	if call.Replay != nil {
 		wire.Replay = len(call.Replay) + 1
 	}
+	if call.Session != nil {
+		wire.State = len(call.Session.State)
+	}
 	if err := l.ch.send(kindRun, id, &wire, wire.body()); err != nil {
 		return nil, err
 	}

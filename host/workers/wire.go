@@ -137,10 +137,10 @@ func encodeReply(r *skill.Reply) (*wireReply, []byte) {
 		Stdout: len(r.Stdout), Stderr: len(r.Stderr),
 	}
 	w.Differs, w.Processes, w.Removed = r.Differs, r.Processes, r.Removed
-	if len(r.Artifacts) == 0 && len(r.Stderr) == 0 && r.Value == nil && r.Recording == nil {
+	if len(r.Artifacts) == 0 && len(r.Stderr) == 0 && r.Value == nil && r.State == nil && r.Recording == nil {
 		return w, r.Stdout
 	}
-	n := len(r.Stdout) + len(r.Stderr) + len(r.Value)
+	n := len(r.Stdout) + len(r.Stderr) + len(r.Value) + len(r.State)
 	var draws, seen []byte
 	if r.Recording != nil {
 		w.Recorded, draws, seen = recordedOf(r.Recording)
@@ -158,6 +158,8 @@ func encodeReply(r *skill.Reply) (*wireReply, []byte) {
 		w.Value = len(r.Value) + 1
 		body = append(body, r.Value...)
 	}
+	w.State = len(r.State)
+	body = append(body, r.State...)
 	return w, append(append(body, draws...), seen...)
 }
 
@@ -169,7 +171,7 @@ func mostOf(call *skill.Call, limit uint32) int64 {
 	if call.Record > 0 {
 		seen = maxSeenBytes
 	}
-	for _, more := range []uint64{call.Limits.Output, call.Limits.Output, valueOf(call), scratchOf(call), call.Record, seen} {
+	for _, more := range []uint64{call.Limits.Output, call.Limits.Output, valueOf(call), stateOf(call), scratchOf(call), call.Record, seen} {
 		n += min(more, uint64(limit))
 	}
 	return maxHead + int64(min(n, uint64(limit)))
@@ -189,6 +191,14 @@ func valueOf(call *skill.Call) uint64 {
 		return 0
 	}
 	return call.Limits.Output
+}
+
+// stateOf is how many bytes the state of a call can have.
+func stateOf(call *skill.Call) uint64 {
+	if call.Session == nil {
+		return 0
+	}
+	return call.Session.Most
 }
 
 // fileName reports whether a run could have left a file of this name: those of
@@ -284,6 +294,11 @@ func (w *wireReply) reply(f *frame, call *skill.Call) (reply *skill.Reply, refus
 	if w.Value > 0 {
 		if r.Value = cut(w.Value-1, valueOf(call)); !call.Code || r.Value == nil {
 			return bad("a value that nobody asked for, or larger than the limit")
+		}
+	}
+	if w.State > 0 {
+		if r.State = cut(w.State, stateOf(call)); r.State == nil {
+			return bad("a state that nobody asked for, or larger than the limit")
 		}
 	}
 	if w.Recorded != nil {

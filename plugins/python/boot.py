@@ -10,6 +10,7 @@ def _boot(main, program, written, files, first):
 
     script = os.environ.pop("OPENSKILL_SCRIPT", None)  # a program of the command line: what it imports
     lone = os.environ.pop("OPENSKILL_CODE", None)  # which comes with the call, and may have a value
+    session = os.environ.pop("OPENSKILL_SESSION", None)  # whose variables the next call has
     calls = os.environ.pop("OPENSKILL_SKILLS", None)  # it may call skills
     process = os.environ.pop("OPENSKILL_PROCESS", None)  # it asks what it is to run
     os.environ.pop("PYTHONTZPATH", None)  # said to the runtime, not to the script
@@ -111,6 +112,20 @@ def _boot(main, program, written, files, first):
             sys.__excepthook__(type(error), error, error.__traceback__)
         return 1
 
+    def failed(error):
+        """Prints an exception of the program without what stands in this file; gives the exit code."""
+        if isinstance(error, SystemExit):
+            return exits(error)
+        shown = {}
+        more = [error]
+        while more:
+            e = more.pop()
+            if e is not None and id(e) not in shown:
+                shown[id(e)] = e
+                e.__traceback__ = without(e.__traceback__)
+                more += e.__cause__, e.__context__
+        return show(error)
+
     def load():
         with io.open_code(path) as f:
             return compile(f.read(), path, "exec", dont_inherit=True)
@@ -189,6 +204,54 @@ def _boot(main, program, written, files, first):
                 raise OverflowError("the value of the last expression is too large; print part of it, or write it to a file") from None
 
         return run
+
+    def cell():
+        """Runs the code of a call of a session; gives the exit code."""
+        for finder in list(sys.path_importer_cache.values()):
+            if hasattr(finder, "invalidate_caches"):  # the files are those of this call
+                finder.invalidate_caches()
+        status = 0
+        try:
+            valued()()
+        except BaseException as error:
+            status = failed(error)
+        sys.settrace(None)  # it would be told of the loop below
+        sys.setprofile(None)
+        for stream in [sys.stdout, sys.stderr] + files():  # files are closed with the call
+            try:
+                if not stream.closed and stream.writable():
+                    stream.flush()
+            except BaseException:
+                pass
+        return status
+
+    def serve():
+        """Runs one call of a session after the other. The host takes it for the end of a call when this
+        loop reads as it did the first time. The interpreter changes how it runs a loop in its first
+        rounds, so those read nothing."""
+        own = type(raw).__mro__[1]
+        head = bytearray(8)  # what is said of the arguments, of which there are none
+        nothing = own("/dev/null", "rb")
+        ask, rounds = own.readinto.__get__(nothing, own), 64
+        waiting = True
+        while True:
+            if ask(head) == 0:
+                rounds -= 1
+                if rounds > 0:
+                    continue
+                if not waiting:
+                    return  # the host does not see that it is the same place
+                first.__enter__()
+                ask = own.readinto.__get__(raw, own)
+                continue
+            if waiting:
+                waiting = False
+                first.__exit__(None, None, None)
+            rounds = 64
+            status = cell()
+            if status:
+                with open("/tmp/.status", "w") as f:
+                    f.write(str(status))
 
     def ahead(imports):
         """Does what a program does before anything depends on its arguments."""
@@ -372,7 +435,12 @@ def _boot(main, program, written, files, first):
                     code = load()
                 except Exception as error:
                     code = error
-            sys.argv = [path.removeprefix(os.environ["PWD"] + "/")] + arguments()
+            sys.argv = [path.removeprefix(os.environ["PWD"] + "/")]
+            if session:
+                written = lambda: True
+                serve()
+                raise SystemExit(0)
+            sys.argv += arguments()
             written = lambda: True  # it may be, anywhere
             if lone:
                 code = valued()
@@ -382,19 +450,8 @@ def _boot(main, program, written, files, first):
             code()
         else:
             exec(code, main)
-    except SystemExit as end:
-        status = exits(end)
     except BaseException as error:
-        shown = {}
-        more = [error]
-        while more:
-            e = more.pop()
-            if e is not None and id(e) not in shown:
-                shown[id(e)] = e
-                e.__traceback__ = without(e.__traceback__)
-                more += e.__cause__, e.__context__
-        status = show(error)
-        del error, e, more, shown
+        status = failed(error)
     # What the interpreter does at its end, but for taking itself apart: that takes
     # longer than most runs, and the image is put back anyway.
     try:

@@ -134,6 +134,9 @@ func (r *Runner) start(call *skill.Call, folder *sandbox.Folder) (*sandbox.Start
 	switch {
 	case call.Code:
 		env = append(env, "OPENSKILL_CODE=1")
+		if call.Session != nil {
+			env = append(env, "OPENSKILL_SESSION=1")
+		}
 	case len(call.Grants.Skills) > 0:
 		env = append(env, "OPENSKILL_SKILLS=1")
 	}

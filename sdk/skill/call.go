@@ -58,6 +58,8 @@ type Call struct {
 	// Code says that the entry is one of Files, written by the caller, instead of a file of the skill. Script
 	// is true, and the value of the last expression becomes Reply.Value.
 	Code bool
+	// Session has a Code call go on with the variables of an earlier one; nil: the call begins anew.
+	Session *Session
 	// Files are put into the working folder before the guest runs.
 	Files []File
 	// ReportRemoved asks for Reply.Removed.
@@ -67,6 +69,14 @@ type Call struct {
 	// Replay are the draws of a Recording, which the run gets in the place of clocks,
 	// chance and the network; nil: the real ones.
 	Replay []byte
+}
+
+// Session is what the calls of one session share.
+type Session struct {
+	Seed  [32]byte // of the chance that the interpreter starts with, which must be the same for all calls
+	Made  int64    // Unix time in seconds, when it starts; the same for all calls
+	Most  uint64   // bytes that Reply.State may have
+	State []byte   // Reply.State of the call before; nil: this is the first one
 }
 
 // File is a file of a call with its content.
@@ -98,6 +108,9 @@ type Reply struct {
 	// Value describes the value of the last expression of a Code call, as the guest wrote it: at most
 	// Limits.Output bytes, not checked; nil: no value.
 	Value []byte
+	// State is the memory of a call with a Session, for the next one; nil: the call failed, and the next one has
+	// the same state again. What it means is between runs.
+	State []byte
 	// Processes are those that the run started; nil: none.
 	Processes *Processes
 	// Recording is nil where Call.Record is 0, and from runners that cannot make one.

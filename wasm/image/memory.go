@@ -1,12 +1,31 @@
 package image
 
-import "bytes"
+import (
+	"bytes"
+	"crypto/sha256"
+	"sync"
+)
 
 const pageSize = 4096
+
+// PageSize is the size in bytes of the pages that [Memory.Changed] lists.
+const PageSize = pageSize
 
 var zeroPage [pageSize]byte
 
 func zeros(page []byte) bool { return bytes.Equal(page, zeroPage[:len(page)]) }
+
+// named keeps the digest of a content.
+type named struct {
+	once   sync.Once
+	digest [sha256.Size]byte
+}
+
+// Digest is the SHA-256 of the content and of where it stands. It is computed once.
+func (m *Memory) Digest() [sha256.Size]byte {
+	m.once.Do(func() { m.digest = m.sum() })
+	return m.digest
+}
 
 // Size is the length of the content in bytes, whole pages.
 func (m *Memory) Size() uint64 { return m.size }

@@ -20,6 +20,8 @@ type Memory struct {
 	held uint64 // bytes of runs, which is what the file comes to when all of it was read
 	runs []run  // what is mapped of the file, at the same place; zeros lie between
 	view []byte // the file, to read
+
+	named
 }
 
 // run is a stretch of whole pages, of which the first and the last one are not all zeros.

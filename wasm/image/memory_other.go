@@ -6,6 +6,8 @@ package image
 type Memory struct {
 	content    []byte
 	size, held uint64
+
+	named
 }
 
 // New keeps a content.
@@ -32,6 +34,12 @@ func (m *Memory) Drop([]byte, uint64) bool { return false }
 
 // Reset cannot put pages back here.
 func (m *Memory) Reset([]byte) (own uint64, ok bool) { return 0, false }
+
+// Changed has nothing to compare with here.
+func (m *Memory) Changed([]byte, uint64, bool) []uint32 { return nil }
+
+// sum is of no use where nothing can be shared.
+func (m *Memory) sum() (digest [32]byte) { return digest }
 
 // Equal is of no use where nothing can be shared.
 func (m *Memory) Equal([]byte) bool { return false }

@@ -1,6 +1,10 @@
 package wasi
 
-import "time"
+import (
+	"time"
+
+	"openskill/wasm/guestfs"
+)
 
 // Saved is the state of a World at one moment: its descriptors with their
 // offsets and flags, and how far its clock had come. The files of the guest are
@@ -63,4 +67,50 @@ func (w *World) Restore(s *Saved, cfg Config) error {
 	w.talk = nil
 	w.ctx, w.mod, w.mem = nil, nil, nil
 	return err
+}
+
+// Changes are the numbers of descriptors that are not as in a saved state.
+type Changes struct{ Opened, Closed []uint32 }
+
+// Changes compares the descriptors with those of the saved state.
+func (w *World) Changes(s *Saved) (c Changes) {
+	for i := range max(len(w.fds), len(s.fds)) {
+		var now, then descriptor
+		if i < len(w.fds) {
+			now = w.fds[i]
+		}
+		if i < len(s.fds) {
+			then = s.fds[i]
+		}
+		switch {
+		case now.kind == isFree && then.kind != isFree:
+			c.Closed = append(c.Closed, uint32(i)) // at most Config.MaxOpenFiles
+		case now.kind != then.kind || then.h != nil && now.h != then.h || then.h == nil && now.kind == isFile:
+			c.Opened = append(c.Opened, uint32(i)) // as above
+		}
+	}
+	return c
+}
+
+// Apply makes the changes of an earlier run: what it had open is there, so that its numbers are not
+// given to other files, but every use is ESTALE. It reports false where there cannot be as many.
+func (w *World) Apply(c *Changes) bool {
+	for _, n := range c.Closed {
+		if d := w.fd(uint64(n)); d != nil {
+			_ = w.closeFD(d) // it was only read
+		}
+	}
+	for _, n := range c.Opened {
+		if int64(n) >= int64(w.cfg.MaxOpenFiles) {
+			return false
+		}
+		for int(n) >= len(w.fds) {
+			w.fds = append(w.fds, descriptor{})
+		}
+		if w.fds[n].kind != isFree {
+			_ = w.closeFD(&w.fds[n]) // as above
+		}
+		w.fds[n] = descriptor{kind: isFile, rights: canRead | canWrite, h: open(guestfs.Stale{})}
+	}
+	return true
 }

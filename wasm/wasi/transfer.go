@@ -21,6 +21,9 @@ func (w *World) fdRead(p []uint64) guestfs.Errno {
 		return w.fdRead(p) // anew: its descriptors may have been restored
 	}
 	if d.kind == isStdin {
+		if w.cfg.Idle != nil {
+			w.cfg.Idle(p)
+		}
 		n, errno = w.readInput(list, d.flags&flagNonblock == 0)
 	} else if _, ok := file.(guestfs.ChanceFile); ok {
 		n, errno = w.each(list, w.readChance)

@@ -88,6 +88,10 @@ type Config struct {
 	// called. nil: nothing.
 	Begin func(ctx context.Context, mod api.Module, p Pending)
 
+	// Idle is called when the guest reads standard input again, with the arguments of the call in
+	// place, before anything is read. It need not return. nil: nothing.
+	Idle func(args []uint64)
+
 	// Exit is called when the guest calls proc_exit, after the stop is recorded and
 	// before the guest is unwound. It need not return. nil: nothing.
 	Exit func()
@@ -248,8 +252,21 @@ const (
 
 // Pending is a host call that waits to be answered.
 type Pending struct {
+	// InPlace are the arguments where the guest has put them; they are valid in Config.Begin only.
+	InPlace []uint64
+
 	call func(w *World, p []uint64) uint64
 	args [4]uint64
+}
+
+// Same reports whether these are the arguments of the call.
+func (p *Pending) Same(args []uint64) bool {
+	for i, a := range args {
+		if i >= len(p.args) || uint32(a) != uint32(p.args[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // begin tells the embedder that the guest asks for input.
@@ -260,7 +277,7 @@ func (w *World) begin(call func(w *World, p []uint64) uint64, p []uint64) {
 	}
 	w.cfg.Begin = nil
 	ctx, mod, mem := w.ctx, w.mod, w.mem
-	pending := Pending{call: call}
+	pending := Pending{InPlace: p, call: call}
 	copy(pending.args[:], p)
 	f(ctx, mod, pending)
 	w.ctx, w.mod, w.mem = ctx, mod, mem

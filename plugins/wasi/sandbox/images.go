@@ -82,6 +82,7 @@ type imageKey struct {
 	scratch           uint64
 	hasScratch, trust bool
 	recorded          bool
+	session           wasm.Start // that start-ups of a session have; zero: no session
 	script            string     // where a script's folder is; "" of what is no script
 	command           bool       // a program that processes of any run are
 	binaries          guestfs.FS // that it sees; nil: none
@@ -110,6 +111,9 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	t, err := tapeOf(call, start.of(call))
 	if err != nil {
 		return nil, err
+	}
+	if call.Session != nil && t != nil {
+		return nil, &skill.Error{Op: "sandbox.Run", Code: skill.Internal, Message: "runs of a session cannot be recorded"}
 	}
 	if r := t.other(); r != nil {
 		return r, nil
@@ -157,6 +161,9 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	if t != nil {
 		run.Stdin, run.Record, run.Replay = start.whole(call), t.record, t.replay
 	}
+	if call.Session != nil {
+		run.KeepState, run.State, run.Status = true, call.Session.State, statusOf
+	}
 	var printed bytes.Buffer
 	if start.Plugin {
 		run.Stdout, run.Stderr = &printed, &printed
@@ -171,6 +178,9 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 		plugged(r, call, out, printed.Bytes())
 	}
 	r.Artifacts, r.Value, r.Removed = made.artifacts, made.value, made.removed
+	if call.Session != nil {
+		stated(r, call, out)
+	}
 	if uint64(len(r.Value)) > l.Output {
 		r.Value = nil
 		if r.Code == "" {
@@ -254,6 +264,9 @@ func (s *Images) keyOf(call *skill.Call, g *Granted, start *Start) imageKey {
 	if call.Script {
 		key.script, key.binaries = Dir(call), s.binaries(call)
 	}
+	if of := call.Session; of != nil {
+		key.session = wasm.Start{Seed: of.Seed, Made: time.Unix(of.Made, 0)}
+	}
 	return key
 }
 
@@ -307,7 +320,13 @@ func (s *Images) acquire(key imageKey, alone bool, t *taped, program func(begin 
 			k.start = wasm.NewStart()
 			t.start = k.start
 		}
-		k.image = s.image(program, t, instances(&key))
+		o := instances(&key)
+		if key.session != (wasm.Start{}) {
+			begin := key.session
+			of := program
+			o, program = &wasm.ImageOptions{Start: &begin}, func(*wasm.Start) *wasm.Program { return of(&begin) }
+		}
+		k.image = s.image(program, t, o)
 		s.all[key] = k
 	}
 	if t != nil {

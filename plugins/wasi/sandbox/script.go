@@ -1,8 +1,10 @@
 package sandbox
 
 import (
+	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"openskill/sdk/skill"
@@ -138,6 +140,37 @@ func valueOf(m *guestfs.Memory, call *skill.Call) []byte {
 		return nil
 	}
 	return value
+}
+
+// statusFile is the file to which code of a session writes its exit code, unless that is 0.
+const statusFile = temp + "/.status"
+
+// statusOf returns the exit code of the code of a session.
+func statusOf(f wasm.Files) uint32 {
+	text, err := f.Scratch.ReadFile(statusFile)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(text), 10, 32)
+	if err != nil {
+		return 1
+	}
+	return uint32(n)
+}
+
+// stated gives the reply to a call of a session its state, or says why there is none.
+func stated(r *skill.Reply, call *skill.Call, out *wasm.Outcome) {
+	switch most := call.Session.Most; {
+	case r.Code != "":
+	case out.State == nil:
+		r.Code, r.ExitCode = skill.ToolInvocationError, 0
+		r.Message = "the code ended its interpreter, or closed standard input; the session is as it was before"
+	case uint64(len(out.State)) > most:
+		r.Code, r.ExitCode = skill.MemoryLimit, 0
+		r.Message = fmt.Sprintf("the variables of the session take more than %d MiB; the session is as it was before: let the code keep less", most>>20)
+	default:
+		r.State = out.State
+	}
 }
 
 // EntryOf returns the stamp of the entry of a call, as [Folder.Entry] does. The entry of a Code call is not in the
