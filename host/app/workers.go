@@ -21,6 +21,7 @@ import (
 	"openskill/host/app/config"
 	"openskill/host/catalogue"
 	"openskill/host/packages"
+	"openskill/host/records"
 	"openskill/host/workers"
 	"openskill/plugins/all"
 	"openskill/plugins/extism"
@@ -255,7 +256,7 @@ func (h *Host) openWorkers(s *config.Settings, d state) (err error) {
 	o := workers.Options{
 		Command: append(work, "--state", d.root), Dir: w.dir, Modules: w.modules,
 		Folders: h.readable(s, d), Key: keyOf(s.Workers, uploadsDir(h.settings.StateDir)), Max: s.WorkersMax, Alone: h.alone, Spares: h.spares, Brief: h.brief,
-		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+mostRecorded(s), 1<<31-1)), // bounded
+		Memory: s.WorkerMemoryMB << 20, MaxReply: uint32(min(2*caps.Output+caps.Scratch+mostRecorded(s)+records.MostSessionBytes, 1<<31-1)), // bounded
 		FoldersOf: h.foldersOf(s, d), Outgoing: w.outgoing, Log: h.log, Trace: h.trace,
 	}
 	if w.pool, err = workers.New(o); err != nil {

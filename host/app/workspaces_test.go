@@ -18,7 +18,9 @@ func works(t *testing.T, h *Host, p skill.Principal, code string, more map[strin
 	t.Helper()
 	in := map[string]any{"language": "python", "code": code, "workspace": "w"}
 	for k, v := range more {
-		in[k] = v
+		if in[k] = v; v == nil {
+			delete(in, k)
+		}
 	}
 	input := musttest.Get(json.Marshal(in))(t)
 	r = h.Invoke(t.Context(), p, skill.Request{SkillID: skill.RunCode, Input: input})

@@ -11,15 +11,16 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"openskill/host/manifest"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
 
 // code is the program of a run_code call.
 type code struct {
-	target skill.Target
-	text   []byte
+	target   skill.Target
+	text     []byte
+	language string
+	session  string // id, or "new"; "": none
 }
 
 // languages maps the languages of run_code to a runner and a file name.
@@ -39,6 +40,7 @@ func (c *call) readCode() error {
 		Language, Code string
 		Files          []skill.FileRef
 		Workspace      string
+		Session        string
 		Commit, Busy   string
 	}
 	if err := json.Unmarshal(c.request.Input, &in); err != nil {
@@ -48,7 +50,7 @@ func (c *call) readCode() error {
 	if !ok {
 		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Subject: "language", Message: "unknown language"}
 	}
-	c.code, c.fileRefs = &code{target: target, text: []byte(in.Code)}, slices.Concat(in.Files, c.request.Files)
+	c.code, c.fileRefs = &code{target: target, text: []byte(in.Code), language: in.Language, session: in.Session}, slices.Concat(in.Files, c.request.Files)
 	if c.workspaceRef = c.request.Workspace; in.Workspace != "" {
 		c.workspaceRef = skill.WorkspaceRef{ID: in.Workspace, Always: in.Commit == "always", NoWait: in.Busy == "conflict"}
 	}
@@ -58,11 +60,15 @@ func (c *call) readCode() error {
 
 // codeOutcome returns the outcome of a run_code call. On failure, the error's details contain all that the
 // program printed, because the caller wrote it.
-func (d *Dispatcher) codeOutcome(s *manifest.Skill, reply *skill.Reply, limits skill.Limits) (outcome, error) {
+func (d *Dispatcher) codeOutcome(c *call, reply *skill.Reply, limits skill.Limits) (outcome, error) {
+	s := c.skill
 	out, err := d.printed(s, reply, limits)
 	if e, ok := errors.AsType[*skill.Error](err); ok && e.Code == skill.GuestExit {
 		maps.Copy(e.Details, skill.OutputFields(beginning(reply.Stdout)))
 		e.Details["stderr"] = d.lines(reply.Stderr, s.Folder)
+		if c.session != nil {
+			e.Details["session"] = c.session.ID
+		}
 	}
 	if err != nil {
 		return out, err
@@ -70,6 +76,9 @@ func (d *Dispatcher) codeOutcome(s *manifest.Skill, reply *skill.Reply, limits s
 	data := map[string]any{"stdout": string(reply.Stdout)}
 	if !utf8.Valid(reply.Stdout) {
 		data["stdout"], data["encoding"] = base64.StdEncoding.EncodeToString(reply.Stdout), "base64"
+	}
+	if c.session != nil {
+		data["session"] = c.session.ID
 	}
 	if len(reply.Stderr) > 0 {
 		data["stderr"] = strings.ToValidUTF8(string(reply.Stderr), "\uFFFD")

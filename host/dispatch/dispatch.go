@@ -88,6 +88,7 @@ type Options struct {
 
 	Files      Files      // uploads and artifacts; nil: calls can only send files inline
 	Workspaces Workspaces // nil: calls cannot name a workspace
+	Sessions   Sessions   // nil: run_code has no sessions
 
 	Scripts Scripts // of Agent Skills; nil: there are none
 	// Approve is asked before a script runs; its error, a *skill.Error, says what is
@@ -193,9 +194,10 @@ type call struct {
 	files        []skill.File         // content of fileRefs, then of the workspace
 	fileInfos    []records.FileInfo   // of fileRefs, for the record
 	workspaceRef skill.WorkspaceRef
-	draft        bool             // the version may be disabled
-	optional     bool             // the workspace is that of the conversation: skills that cannot use it run without
-	workspace    *skill.Workspace // before the call; nil: the call names none
+	session      *records.HeldSession // before the call; nil: it has none
+	draft        bool                 // the version may be disabled
+	optional     bool                 // the workspace is that of the conversation: skills that cannot use it run without
+	workspace    *skill.Workspace     // before the call; nil: the call names none
 	begun        time.Time
 	executionID  string
 	parent       string                   // execution that makes this call; "": none
@@ -232,11 +234,12 @@ func (d *Dispatcher) stack() handler {
 						d.admitted( // 429: no place; what waits for the database below has one
 							d.within( // 429: quotas of principal and tenant
 								d.withFiles( // 404: unknown files
-									d.withWorkspace( // 409: workspace in use
-										d.recorded( // 503: on record before it begins, and before it is answered
-											d.recovered( // so that this too is on record
-												d.saveWorkspace( // 409: workspace changed by another host
-													d.observed( // how strangers' skills end
-														d.kept( // what it takes to make it again
-															d.run))))))))))))))
+									d.withSession( // 404, 409: session in use
+										d.withWorkspace( // 409: workspace in use
+											d.recorded( // 503: on record before it begins, and before it is answered
+												d.recovered( // so that this too is on record
+													d.saveWorkspace( // 409: workspace changed by another host
+														d.observed( // how strangers' skills end
+															d.kept( // what it takes to make it again
+																d.run)))))))))))))))
 }

@@ -274,6 +274,9 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	case c.code != nil:
 		work.Script, work.Code = true, true
 		work.Files = []skill.File{{Name: target.Entry, Data: c.code.text}}
+		if c.session != nil {
+			work.Session = &c.session.State
+		}
 		defer d.parent(c, limits)()
 	default:
 		work.Stdin = stdin(c)
@@ -320,7 +323,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	case c.script != nil:
 		c.outcome, err = d.printed(s, reply, limits)
 	case c.code != nil:
-		c.outcome, err = d.codeOutcome(s, reply, limits)
+		c.outcome, err = d.codeOutcome(c, reply, limits)
 	default:
 		c.outcome, err = d.read(s, reply, limits)
 	}

@@ -78,7 +78,7 @@ func (d *Dispatcher) tape(c *call, work *skill.Call) error {
 			}
 		}
 		work.Replay = c.again.Draws
-	case d.o.Recordings != nil && c.started != nil:
+	case d.o.Recordings != nil && c.started != nil && c.session == nil: // a replay would need the memory before the call
 		work.Record = d.o.Recordings.Most()
 	}
 	c.work = work

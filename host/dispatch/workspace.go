@@ -111,7 +111,7 @@ const saveTimeout = time.Minute
 func (d *Dispatcher) saveWorkspace(next handler) handler {
 	return func(ctx context.Context, c *call) error {
 		err := next(ctx, c)
-		if c.workspace == nil || c.reply == nil || err != nil && !c.workspaceRef.Always {
+		if c.workspace == nil || c.reply == nil || err != nil && !c.keepsFiles() {
 			return err
 		}
 		change := c.change()

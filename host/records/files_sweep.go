@@ -29,8 +29,10 @@ func (f *Files) Tend(ctx context.Context) {
 // Sweep removes expired workspaces and files, orphaned parts, and local copies that are no longer used.
 func (f *Files) Sweep(ctx context.Context) error {
 	now := f.o.Now()
-	if _, err := f.o.DB.Exec(ctx, "DELETE FROM workspaces WHERE expires_at <= $1", now.UnixMicro()); err != nil {
-		return err
+	for _, table := range []string{"workspaces", "sessions"} {
+		if _, err := f.o.DB.Exec(ctx, "DELETE FROM "+table+" WHERE expires_at <= $1", now.UnixMicro()); err != nil {
+			return err
+		}
 	}
 	for {
 		n, err := f.o.DB.Exec(ctx, "DELETE FROM files WHERE (tenant, digest) IN (SELECT tenant, digest FROM files WHERE expires_at <= $1 LIMIT $2)", now.UnixMicro(), sweepStep)

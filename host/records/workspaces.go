@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"openskill/host/store"
@@ -27,26 +26,19 @@ const (
 // detects conflicts by the revision. Errors are *skill.Error. Workspaces is safe for concurrent use.
 type Workspaces struct {
 	files *Files
-
-	mu   sync.Mutex
-	used map[workspaceKey]*using
+	turns turns
 }
 
-type workspaceKey struct{ tenant, principal, id string }
-
-// using counts the calls of this host that use a workspace or wait for it.
-type using struct {
-	turn chan struct{} // capacity 1: held by the call that uses it
-	n    int
-}
+// ownKey names what belongs to a principal.
+type ownKey struct{ tenant, principal, id string }
 
 // NewWorkspaces returns Workspaces that store their content in files.
 func NewWorkspaces(files *Files) *Workspaces {
-	return &Workspaces{files: files, used: map[workspaceKey]*using{}}
+	return &Workspaces{files: files}
 }
 
-func keyOf(p skill.Principal, id string) workspaceKey {
-	return workspaceKey{p.Tenant, store.Plain(p.ID), id}
+func keyOf(p skill.Principal, id string) ownKey {
+	return ownKey{p.Tenant, store.Plain(p.ID), id}
 }
 
 // Enter waits until no other call of this host uses the workspace. It returns the workspace, which is empty if it is
@@ -56,26 +48,10 @@ func (w *Workspaces) Enter(ctx context.Context, p skill.Principal, id string, wa
 		return nil, nil, &skill.Error{Op: "workspaces.Enter", Code: skill.InvalidArgument, Subject: "workspace", Message: "invalid workspace id; use 1 to 64 of a-z, A-Z, 0-9, _ and -"}
 	}
 	k := keyOf(p, id)
-	w.mu.Lock()
-	u := w.used[k]
-	if u == nil {
-		u = &using{turn: make(chan struct{}, 1)}
-		w.used[k] = u
-	}
-	u.n++
-	w.mu.Unlock()
-	forget := func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if u.n--; u.n == 0 {
-			delete(w.used, k)
-		}
-	}
-	if !u.enter(ctx, wait) {
-		forget()
+	leave, ok := w.turns.enter(ctx, k, wait)
+	if !ok {
 		return nil, nil, &skill.Error{Op: "workspaces.Enter", Code: skill.Conflict, Subject: "workspace", Message: "another call uses the workspace; retry", Err: context.Cause(ctx)}
 	}
-	leave = func() { <-u.turn; forget() }
 	if s, err = w.find(ctx, k); s == nil && err == nil {
 		return &skill.Workspace{ID: id, Files: []skill.WorkspaceFile{}}, leave, nil
 	}
@@ -87,30 +63,6 @@ func (w *Workspaces) Enter(ctx context.Context, p skill.Principal, id string, wa
 		return nil, nil, err
 	}
 	return s, leave, nil
-}
-
-// maxTurn is how long a change of a workspace waits for the call that uses it.
-const maxTurn = 10 * time.Minute
-
-// enter waits for the turn, unless that takes longer than wait.
-func (u *using) enter(ctx context.Context, wait time.Duration) bool {
-	select {
-	case u.turn <- struct{}{}:
-		return true
-	default:
-	}
-	if wait <= 0 {
-		return false
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case u.turn <- struct{}{}:
-		return true
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return false
 }
 
 // WorkspaceChange contains the changes of a call to a workspace.
@@ -174,7 +126,7 @@ func (w *Workspaces) Save(ctx context.Context, p skill.Principal, s *skill.Works
 }
 
 // write replaces revision next.Revision of a workspace; 0 creates it.
-func (w *Workspaces) write(ctx context.Context, k workspaceKey, next *skill.Workspace) error {
+func (w *Workspaces) write(ctx context.Context, k ownKey, next *skill.Workspace) error {
 	now := w.files.o.Now().UTC().Truncate(time.Microsecond)
 	list, err := json.Marshal(next.Files)
 	if err != nil {
@@ -257,7 +209,7 @@ func there(ctx context.Context, tx *sql.Tx, tenant string, files []skill.Workspa
 }
 
 // touch extends the expiry of a workspace, at most once in a quarter of the retention time.
-func (w *Workspaces) touch(ctx context.Context, k workspaceKey, s *skill.Workspace) error {
+func (w *Workspaces) touch(ctx context.Context, k ownKey, s *skill.Workspace) error {
 	until := w.files.o.Now().Add(w.files.o.Keep)
 	if until.Sub(s.ExpiresAt) < w.files.o.Keep/4 {
 		return nil
@@ -284,7 +236,7 @@ func scanWorkspace(rows *sql.Rows) (*skill.Workspace, error) {
 }
 
 // find returns a workspace, or nil if it does not exist.
-func (w *Workspaces) find(ctx context.Context, k workspaceKey) (*skill.Workspace, error) {
+func (w *Workspaces) find(ctx context.Context, k ownKey) (*skill.Workspace, error) {
 	list, err := store.All(ctx, w.files.o.DB.Read, scanWorkspace, "SELECT "+workspaceColumns+" FROM workspaces WHERE tenant = $1 AND principal = $2 AND id = $3 AND expires_at > $4",
 		k.tenant, k.principal, k.id, w.files.o.Now().UnixMicro())
 	if err != nil || len(list) == 0 {

@@ -240,8 +240,8 @@ func (w *wireCall) read(head []byte) error {
 	c.Record, w.Replay = r.number(), r.length()
 	if r.bool() {
 		seed := r.bytes()
-		r.bad = r.bad || len(seed) != len(skill.Session{}.Seed)
-		c.Session = &skill.Session{Made: r.signed(), Most: r.number()}
+		r.bad = r.bad || len(seed) != len(skill.SessionState{}.Seed)
+		c.Session = &skill.SessionState{Made: r.signed(), Most: r.number()}
 		copy(c.Session.Seed[:], seed)
 	}
 	w.State = r.length()

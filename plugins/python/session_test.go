@@ -15,7 +15,7 @@ import (
 type cells struct {
 	r      *Runner
 	folder string
-	of     skill.Session
+	of     skill.SessionState
 }
 
 func (c *cells) run(t testing.TB, text string, files ...skill.File) *skill.Reply {
@@ -63,7 +63,7 @@ func TestSession(t *testing.T) {
 		{text: "import os; os.close(0); 1", value: "1", err: "Bad file descriptor", code: skill.ToolInvocationError},
 	}
 	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {
-		c := &cells{r: r, folder: t.TempDir(), of: skill.Session{Most: 64 << 20}}
+		c := &cells{r: r, folder: t.TempDir(), of: skill.SessionState{Most: 64 << 20}}
 		for i, s := range steps {
 			reply := c.run(t, s.text)
 			value := s.value
@@ -85,7 +85,7 @@ func BenchmarkSession(b *testing.B) {
 	r := New(musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(stateDir(b), "cache", "wasm")}))(b), &Options{StateDir: stateDir(b)})
 	for _, first := range []string{"", "x = 1", "x = bytearray(b'x' * 1000000)", "x = [str(i) for i in range(400000)]"} {
 		b.Run(first, func(b *testing.B) {
-			c := &cells{r: r, folder: b.TempDir(), of: skill.Session{Most: 64 << 20}}
+			c := &cells{r: r, folder: b.TempDir(), of: skill.SessionState{Most: 64 << 20}}
 			if first != "" {
 				c.run(b, first)
 			}

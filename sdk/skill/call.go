@@ -59,7 +59,7 @@ type Call struct {
 	// is true, and the value of the last expression becomes Reply.Value.
 	Code bool
 	// Session has a Code call go on with the variables of an earlier one; nil: the call begins anew.
-	Session *Session
+	Session *SessionState
 	// Files are put into the working folder before the guest runs.
 	Files []File
 	// ReportRemoved asks for Reply.Removed.
@@ -69,14 +69,6 @@ type Call struct {
 	// Replay are the draws of a Recording, which the run gets in the place of clocks,
 	// chance and the network; nil: the real ones.
 	Replay []byte
-}
-
-// Session is what the calls of one session share.
-type Session struct {
-	Seed  [32]byte // of the chance that the interpreter starts with, which must be the same for all calls
-	Made  int64    // Unix time in seconds, when it starts; the same for all calls
-	Most  uint64   // bytes that Reply.State may have
-	State []byte   // Reply.State of the call before; nil: this is the first one
 }
 
 // File is a file of a call with its content.

@@ -218,6 +218,11 @@ func (c *Calls) ended(err error) (*skill.Reply, error) {
 	switch {
 	case errors.As(err, &refused):
 		return nil, err
+	case errors.Is(err, wasm.ErrState):
+		return nil, &skill.Error{
+			Op: c.of.Op + ".Run", Code: skill.Conflict, Subject: "session", Err: err,
+			Message: "the session was made with another version of the host or its runtime, or with other permissions; create a new one",
+		}
 	case c.of.Runtime != "":
 		return nil, c.Broken(err)
 	}

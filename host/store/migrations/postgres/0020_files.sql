@@ -37,8 +37,29 @@ CREATE TABLE agent.workspaces (
     PRIMARY KEY (tenant, principal, id)
 );
 CREATE INDEX idx_workspaces_expires_at ON agent.workspaces (expires_at);
+-- Sessions that no host has in memory: digest is that of the file with their memory.
+CREATE TABLE agent.sessions (
+    tenant     TEXT NOT NULL,
+    principal  TEXT NOT NULL,
+    id         TEXT NOT NULL,
+    language   TEXT NOT NULL,
+    workspace  TEXT NOT NULL,
+    memory_mb  BIGINT NOT NULL,
+    bytes      BIGINT NOT NULL,
+    runs       BIGINT NOT NULL,
+    fuel       BIGINT NOT NULL,
+    seed       TEXT NOT NULL,
+    made       BIGINT NOT NULL,
+    digest     TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    used_at    BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    PRIMARY KEY (tenant, principal, id)
+);
+CREATE INDEX idx_sessions_expires_at ON agent.sessions (expires_at);
 
 -- +goose Down
+DROP TABLE agent.sessions;
 DROP TABLE agent.workspaces;
 DROP TABLE agent.file_parts;
 DROP TABLE agent.files;

@@ -37,8 +37,29 @@ CREATE TABLE workspaces (
     PRIMARY KEY (tenant, principal, id)
 ) STRICT;
 CREATE INDEX idx_workspaces_expires_at ON workspaces (expires_at);
+-- Sessions that no host has in memory: digest is that of the file with their memory.
+CREATE TABLE sessions (
+    tenant     TEXT NOT NULL,
+    principal  TEXT NOT NULL,
+    id         TEXT NOT NULL,
+    language   TEXT NOT NULL,
+    workspace  TEXT NOT NULL,
+    memory_mb  INTEGER NOT NULL,
+    bytes      INTEGER NOT NULL,
+    runs       INTEGER NOT NULL,
+    fuel       INTEGER NOT NULL,
+    seed       TEXT NOT NULL,
+    made       INTEGER NOT NULL,
+    digest     TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at    INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, principal, id)
+) STRICT;
+CREATE INDEX idx_sessions_expires_at ON sessions (expires_at);
 
 -- +goose Down
+DROP TABLE sessions;
 DROP TABLE workspaces;
 DROP TABLE file_parts;
 DROP TABLE files;

@@ -1,0 +1,110 @@
+package app
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"openskill/internal/musttest"
+	"openskill/sdk/skill"
+)
+
+// cell runs code in a session, and gives its value, or the code of its error.
+func cell(t *testing.T, h *Host, p skill.Principal, session, code string, more map[string]any) (value string, r *skill.Result) {
+	t.Helper()
+	return works(t, h, p, code, with(map[string]any{"workspace": nil, "session": session}, more))
+}
+
+func with(all ...map[string]any) map[string]any {
+	to := map[string]any{}
+	for _, m := range all {
+		for k, v := range m {
+			to[k] = v
+		}
+	}
+	return to
+}
+
+// sessionOf gives the id of the session of a result.
+func sessionOf(t *testing.T, r *skill.Result) string {
+	t.Helper()
+	var data struct{ Session string }
+	musttest.Do(t, json.Unmarshal(r.Data, &data))
+	return data.Session
+}
+
+// TestSessions: code finds the variables and files of the calls before. A failed call leaves both as they were; forks
+// and frozen sessions go on from the same moment; nobody else has the session.
+func TestSessions(t *testing.T) {
+	h := codeHost(t, map[string]string{})
+	p := skill.Principal{ID: "p", Type: skill.Agent, Tenant: "acme", Scopes: []string{"skills:invoke", "skills:invoke:run_code", "executions:read"}}
+	_, r := cell(t, h, p, "new", "x = 1\nopen('f', 'w').write('a')", nil)
+	id := sessionOf(t, r)
+	expect := func(h *Host, p skill.Principal, session, code, want string) *skill.Result {
+		t.Helper()
+		got, r := cell(t, h, p, session, code, nil)
+		if got != want {
+			t.Errorf("%s: %s; want %s; %+v", code, got, want, r.Error)
+		}
+		return r
+	}
+	expect(h, p, id, "x += 1\nopen('f', 'a').write('b'); x", "2")
+	expect(h, p, id, "x += 1; open('f', 'a').write('c'); 1 / 0", "GUEST_EXIT") // as in a notebook, what was done before stays
+	expect(h, p, id, "[x, open('f').read()]", `[3,"abc"]`)
+	expect(h, p, id, "x = 9; open('f', 'w').close()\nwhile True: pass", "FUEL_EXHAUSTED")
+	expect(h, p, id, "[x, open('f').read()]", `[3,"abc"]`)
+	for _, other := range []skill.Principal{{ID: "p", Type: skill.Agent, Tenant: "other", Scopes: p.Scopes}, {ID: "q", Type: skill.Agent, Tenant: "acme", Scopes: p.Scopes}} {
+		expect(h, other, id, "x", "NOT_FOUND")
+	}
+	fork := musttest.Get(h.kept.sessions.Fork(t.Context(), p, id))(t)
+	expect(h, p, fork.ID, "x = 'fork'; open('f', 'w').write('fork'); x", `"fork"`)
+	expect(h, p, id, "[x, open('f').read()]", `[3,"abc"]`)
+	expect(h, p, fork.ID, "[x, open('f').read()]", `["fork","fork"]`)
+	if _, r := cell(t, h, p, id, "x", map[string]any{"language": "shell"}); r.Error == nil || r.Error.Code != skill.InvalidArgument {
+		t.Errorf("another language: %+v", r)
+	}
+
+	frozen := musttest.Get(h.kept.sessions.Freeze(t.Context(), p, id))(t)
+	if !frozen.Frozen || frozen.Runs != 7 || frozen.Size < 1<<18 {
+		t.Errorf("%+v", frozen)
+	}
+	again := musttest.Get(Open(h.settings, &Options{Log: slog.New(slog.DiscardHandler)}))(t) // another host on the same database
+	defer again.Close()
+	expect(again, p, fork.ID, "x", "NOT_FOUND") // it is in the memory of the first one
+	expect(again, p, id, "import math; [x, math.pi > 3, open('f').read()]", `[3,true,"abc"]`)
+	expect(h, p, id, "x", "NOT_FOUND") // one host has it
+	musttest.Get(again.kept.sessions.Freeze(t.Context(), p, id))(t)
+	expect(h, p, id, "x + 1", "4")
+
+	musttest.Get(h.kept.sessions.Freeze(t.Context(), p, id))(t)
+	copies := musttest.Get(filepath.Glob(filepath.Join(filesDir(h.settings, "acme"), "*")))(t)
+	flipped := 0
+	for _, name := range copies {
+		b := musttest.Get(os.ReadFile(name))(t)
+		if len(b) > 50_000 {
+			b[len(b)/2] ^= 1
+			musttest.Do(t, os.WriteFile(name, b, 0o600))
+			flipped++
+		}
+	}
+	if flipped == 0 {
+		t.Error("no frozen session on disk")
+	}
+	expect(h, p, id, "x", "INTERNAL")
+	expect(h, p, id, "x", "3") // the database has it whole
+	musttest.Get(h.kept.sessions.Freeze(t.Context(), p, id))(t)
+	for _, statement := range []string{"UPDATE file_parts SET body = CAST('damaged' AS BLOB) WHERE part = 0"} {
+		musttest.Get(h.kept.db.Write.ExecContext(t.Context(), statement))(t)
+	}
+	for _, name := range copies {
+		_ = os.Remove(name)
+	}
+	expect(h, p, id, "x", "INTERNAL")
+	musttest.Do(t, h.kept.sessions.Delete(t.Context(), p, id))
+	expect(h, p, id, "x", "NOT_FOUND")
+	if _, err := h.kept.spaces.Get(t.Context(), p, id); skill.CodeOf(err) != skill.NotFound {
+		t.Errorf("the files of a deleted session: %v", err)
+	}
+}

@@ -1,0 +1,89 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"openskill/host/records"
+	"openskill/sdk/skill"
+)
+
+// Sessions keeps the variables of run_code calls; *records.Sessions implements it. Errors are *skill.Error.
+type Sessions interface {
+	// Create returns a new session.
+	Create(ctx context.Context, p skill.Principal, language, workspace string, memoryMB uint64) (*skill.Session, error)
+	// Enter waits until no other call uses the session, and returns it; CONFLICT if that takes longer than
+	// wait. The caller must call leave.
+	Enter(ctx context.Context, p skill.Principal, id string, wait time.Duration) (s *records.HeldSession, leave func(), err error)
+	// Save keeps the memory that a call left, and counts its fuel. state is nil if the call failed.
+	Save(p skill.Principal, s *records.HeldSession, state []byte, fuel uint64) error
+}
+
+// withSession reserves the session of a run_code call until the call has ended, and keeps its variables. A call that
+// names no workspace uses that of the session.
+func (d *Dispatcher) withSession(next handler) handler {
+	return func(ctx context.Context, c *call) error {
+		if c.code == nil || c.code.session == "" || c.again != nil {
+			return next(ctx, c)
+		}
+		if d.o.Sessions == nil {
+			return &skill.Error{Op: "dispatch.session", Code: skill.NotFound, Subject: "session", Message: "sessions are not supported by this host"}
+		}
+		limits := c.request.Limits
+		id := c.code.session
+		if id == skill.NewSession {
+			made, err := d.o.Sessions.Create(ctx, c.principal, c.code.language, c.workspaceRef.ID, limits.Memory>>20)
+			if err != nil {
+				return err
+			}
+			id = made.ID
+		}
+		wait := c.skill.Limits.Lower(limits).Timeout
+		if c.workspaceRef.NoWait {
+			wait = 0
+		}
+		s, leave, err := d.o.Sessions.Enter(ctx, c.principal, id, wait)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		switch {
+		case s.Language != c.code.language:
+			return invalidSession("language", "the language of the session is "+s.Language)
+		case limits.Scratch != 0, limits.Memory != 0 && limits.Memory>>20 != s.MemoryMB:
+			return invalidSession("limits", "memory_mb of a session is set when it is created, and scratch_mb cannot be set")
+		}
+		c.session = s
+		c.request.Limits.Memory = s.MemoryMB << 20
+		if c.workspaceRef.ID == "" || c.optional {
+			c.workspaceRef.ID, c.optional = s.Workspace, false
+		}
+		err = next(ctx, c)
+		if !c.ran {
+			return err
+		}
+		var state []byte
+		used := uint64(0)
+		if c.reply != nil {
+			used = c.reply.Usage.Fuel
+			if err == nil || skill.CodeOf(err) == skill.GuestExit {
+				state = c.reply.State
+			}
+		}
+		if saveErr := d.o.Sessions.Save(c.principal, s, state, used); saveErr != nil && err == nil {
+			c.outcome = outcome{}
+			return saveErr
+		}
+		return err
+	}
+}
+
+func invalidSession(field, message string) error {
+	return &skill.Error{Op: "dispatch.session", Code: skill.InvalidArgument, Subject: field, Message: message}
+}
+
+// keepsFiles reports whether the files of a failed call are saved: an exception in a session leaves variables and files
+// as they are then.
+func (c *call) keepsFiles() bool {
+	return c.workspaceRef.Always || c.session != nil && c.reply.State != nil
+}
