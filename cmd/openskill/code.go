@@ -31,6 +31,7 @@ type codeFlags struct {
 	workspace string
 	commit    string
 	busy      string
+	session   string
 	json      bool
 }
 
@@ -65,6 +66,7 @@ exits with 0.`,
 	f.Var(cliflag.Text(&o.workspace, "ID"), "workspace", "working folder that calls with the same ID share")
 	f.Var(cliflag.Text(&o.commit, "WHEN"), "commit", "when to save changes to the workspace: success or always; default success")
 	f.Var(cliflag.Text(&o.busy, "WHAT"), "busy", "if another call uses the workspace: wait or conflict; default wait")
+	f.Var(cliflag.Text(&o.session, "ID"), "session", "session whose variables the code finds; new: create one and print its ID to standard error")
 	f.BoolVar(&o.json, "json", false, "print the Normalized Skill Result instead")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.code(cmd.Context(), flags, &o, strings.Join(args, ""))
@@ -99,6 +101,9 @@ func (a *cli) code(ctx context.Context, flags *settingsFlags, o *codeFlags, file
 		Limits:    skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
 	})
 	stop()
+	if o.session == skill.NewSession {
+		a.sayWhich(r)
+	}
 	if o.json {
 		err = a.printJSON(r)
 	} else {
@@ -119,6 +124,18 @@ func (a *cli) code(ctx context.Context, flags *settingsFlags, o *codeFlags, file
 	return failed(r.Error.Code, "%s", r.Error.Message)
 }
 
+// sayWhich says which session a call has created.
+func (a *cli) sayWhich(r *skill.Result) {
+	var made struct{ Session string }
+	said := []byte(r.Data)
+	if r.Error != nil {
+		said, _ = json.Marshal(r.Error.Details) // of a program that ended with an exception
+	}
+	if json.Unmarshal(said, &made) == nil && made.Session != "" {
+		a.say("session %s", made.Session)
+	}
+}
+
 // codeInput returns the input of run_code.
 func (a *cli) codeInput(ctx context.Context, o *codeFlags, file string, most int) (json.RawMessage, error) {
 	type given struct {
@@ -129,7 +146,8 @@ func (a *cli) codeInput(ctx context.Context, o *codeFlags, file string, most int
 		Language string  `json:"language"`
 		Code     string  `json:"code"`
 		Files    []given `json:"files,omitempty"`
-	}{Language: o.language}
+		Session  string  `json:"session,omitempty"`
+	}{Language: o.language, Session: o.session}
 	if in.Language == "" {
 		in.Language = "python"
 		if file != "" {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,7 +44,10 @@ func (s *Server) callSkill(c *fiber.Ctx, req skill.Request) error {
 }
 
 // runCode answers POST /code:run, a call of run_code whose input is the body.
-func (s *Server) runCode(c *fiber.Ctx) error {
+func (s *Server) runCode(c *fiber.Ctx) error { return s.code(c, []string{"language", "session"}, nil) }
+
+// code calls run_code with the members of the body, those of more included, and the given texts as its input.
+func (s *Server) code(c *fiber.Ctx, more []string, texts map[string]string) error {
 	ctx := c.Context()
 	req := skill.Request{SkillID: skill.RunCode, TraceID: traceOf(ctx)}
 	input := []byte{'{'}
@@ -53,10 +58,18 @@ func (s *Server) runCode(c *fiber.Ctx) error {
 		input = append(append(append(append(input, '"'), field...), `":`...), value...)
 		return nil
 	}
-	err := readMembers(ctx.Request.Body(), "", []member{
-		{"language", given}, {"code", given}, {"files", given}, {"workspace", given}, {"commit", given}, {"busy", given}, {"limits", limits(&req.Limits)},
-	})
-	if err != nil {
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		value, err := json.Marshal(texts[name])
+		if err != nil {
+			return err
+		}
+		_ = given(name, value) // which cannot fail
+	}
+	members := []member{{"limits", limits(&req.Limits)}}
+	for _, name := range append([]string{"code", "files", "workspace", "commit", "busy"}, more...) {
+		members = append(members, member{name, given})
+	}
+	if err := readMembers(ctx.Request.Body(), "", members); err != nil {
 		return err
 	}
 	req.Input = append(input, '}')

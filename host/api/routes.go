@@ -92,6 +92,7 @@ func (s *Server) table() []Route {
 		invoker  = []string{skill.ScopeInvoke, invokeThis}
 		runner   = []string{skill.ScopeInvoke, invokeNamed}
 		filer    = []string{skill.ScopeInvoke, invokeSome} // of files and workspaces, which belong to calls
+		coder    = []string{skill.ScopeInvoke, skill.ScopeInvoke + ":" + skill.RunCode}
 		ends     = []string{skill.ScopeInvoke, invokeSome, skill.ScopeHost}
 		// Whose records one sees is what the scopes say: executions:read of one's own calls,
 		// executions:read:all of one's tenant's, admin of all.
@@ -107,12 +108,13 @@ func (s *Server) table() []Route {
 	executions := func(h fiber.Handler) fiber.Handler { return only(o.Executions != nil, errNoExecutions, h) }
 	files := func(h fiber.Handler) fiber.Handler { return only(o.Files != nil, errNoFiles, h) }
 	spaces := func(h fiber.Handler) fiber.Handler { return only(o.Workspaces != nil, errNoWorkspaces, h) }
+	sessions := func(h fiber.Handler) fiber.Handler { return only(o.Sessions != nil, errNoSessions, h) }
 	chat := func(h fiber.Handler) fiber.Handler { return only(o.Chat != nil, errAgentOff, h) }
 	changes := func(h fiber.Handler) fiber.Handler { return only(o.Definitions != nil, errDefinitionsOff, h) }
 	mcp, console, metrics := s.mounted(o.MCP), s.mounted(s.console), s.mounted(o.Metrics)
 	rows := []Route{
 		{post, pathInvoke, invoker, kindCall, s.invoke},
-		{post, pathCode, []string{skill.ScopeInvoke, skill.ScopeInvoke + ":" + skill.RunCode}, kindCall, s.runCode},
+		{post, pathCode, coder, kindCall, s.runCode},
 		{get, "/skills", read, kindList, s.listSkills},
 		{get, "/skills/{id}", read, kindList, s.getSkill},
 		{get, "/skills/{id}/versions", read, kindList, s.listVersions},
@@ -156,6 +158,13 @@ func (s *Server) table() []Route {
 		{get, pathWorkspaces + "/{id}", filer, kindRecord, spaces(s.getWorkspace)},
 		{post, pathWorkspaces + "/{id}:fork", filer, kindDecide, spaces(s.forkWorkspace)},
 		{remove, pathWorkspaces + "/{id}", filer, kindDecide, spaces(s.deleteWorkspace)},
+		{get, pathSessions, filer, kindRecord, sessions(s.listSessions)},
+		{post, pathSessions, coder, kindDecide, sessions(s.createSession)},
+		{get, pathSessions + "/{id}", filer, kindRecord, sessions(s.getSession)},
+		{remove, pathSessions + "/{id}", filer, kindDecide, sessions(s.deleteSession)},
+		{post, pathSessions + "/{id}:run", coder, kindCall, sessions(s.runInSession)},
+		{post, pathSessions + "/{id}:fork", coder, kindDecide, sessions(s.forkSession)},
+		{post, pathSessions + "/{id}:freeze", filer, kindDecide, sessions(s.freezeSession)},
 		{get, "/executions", reader, kindRecord, executions(s.listExecutions)},
 		{get, "/executions/{id}", reader, kindRecord, executions(s.getExecution)},
 		{get, "/executions/{id}/artifacts/{artifact}", reader, kindRecord, executions(s.getArtifact)},

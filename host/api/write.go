@@ -79,10 +79,11 @@ func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
 }
 
 // runPath gives the id or name of a path that is answered with a Normalized Skill Result:
-// /skills/{id}:invoke, /code:run or /agent-skills/{name}/scripts/{script}:run, whatever its method.
+// /skills/{id}:invoke, /code:run, /sessions/{id}:run or /agent-skills/{name}/scripts/{script}:run, whatever its method.
 func runPath(path string) (id string, ok bool) {
 	path = strings.TrimSuffix(path, "/")
-	if path == pathCode {
+	session, inSession := strings.CutSuffix(path, ":run")
+	if session, there := strings.CutPrefix(session, pathSessions+"/"); path == pathCode || inSession && there && session != "" && !strings.Contains(session, "/") {
 		return string(skill.RunCode), true
 	}
 	if rest, isCall := strings.CutPrefix(path, "/skills/"); isCall {

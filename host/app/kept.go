@@ -167,6 +167,9 @@ func (k *kept) end() error {
 	if k.executions != nil {
 		errs = append(errs, k.executions.Close(ctx))
 	}
+	if k.sessions != nil {
+		k.sessions.FreezeAll(ctx)
+	}
 	if k.quotas != nil {
 		errs = append(errs, k.quotas.Close())
 	}

@@ -18,11 +18,11 @@ const MostSessionBytes = 128 << 20
 
 // Limits of sessions.
 const (
-	mostSessions        = 1000    // of a principal
+	mostSessions        = 2000    // of a principal
 	mostSessionFuel     = 1 << 44 // units of all runs of one session
 	mostSessionAge      = 24 * time.Hour
-	mostTenantSessions  = 2 << 30 // bytes of the sessions of a tenant
-	mostHostSessions    = 4 << 30 // bytes of the sessions of this host
+	mostTenantSessions  = 4 << 30 // bytes of the sessions of a tenant
+	mostHostSessions    = 8 << 30 // bytes of the sessions of this host
 	mostSessionMemoryMB = 1 << 20 // no limit of its own: those of run_code are lower
 )
 

@@ -39,7 +39,9 @@ type Code struct {
 	// Workspace is the id of a working folder that calls share; "": none. Changes are saved if the program
 	// succeeds, or if Commit is "always".
 	Workspace string `json:"workspace,omitempty"`
-	Commit    string `json:"commit,omitempty"`
+	// Session is the id of a session, whose variables the code finds; "new" creates one; "": none. Python only.
+	Session string `json:"session,omitempty"`
+	Commit  string `json:"commit,omitempty"`
 	// Busy is what happens if another call uses the workspace: "wait" (the default), or "conflict" for an error.
 	Busy   string           `json:"busy,omitempty"`
 	Limits skill.LimitsJSON `json:"limits,omitzero"` // can only lower what the host allows

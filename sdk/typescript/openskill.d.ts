@@ -387,6 +387,8 @@ export type CodeRequest = {
   files?: FileRef[];
   language: "python" | "javascript" | "typescript" | "shell";
   limits?: RequestLimits;
+  /** Python only. `new` creates a session, whose id is in the result; with this id the code finds its variables. */
+  session?: SessionId;
   workspace?: WorkspaceId;
 };
 
@@ -870,6 +872,56 @@ export type ScriptWish = {
   }[];
   /** Rules: an address, and methods behind a space. */
   http?: string[];
+};
+
+/**
+ * An interpreter whose variables stay between calls. Maximum 2,000 for each caller, 128 MiB each,
+ * 4 GiB for a tenant, and 24 hours. It expires some time after its last use.
+ */
+export type Session = {
+  created_at: string;
+  /** Use extends it. */
+  expires_at: string;
+  /** It is in the database. */
+  frozen: boolean;
+  /** Of all calls. */
+  fuel_used: number;
+  id: SessionId;
+  language: "python";
+  /** Limit of each call; 0: that of run_code. */
+  memory_mb: number;
+  runs: number;
+  /** Bytes of memory that differ from a new session. */
+  size: number;
+  used_at: string;
+  /** The workspace of calls that name no other one. */
+  workspace: string;
+};
+
+export type SessionCode = {
+  busy?: Busy;
+  /** The whole program. It runs as `main.py` in its working folder. */
+  code: string;
+  commit?: Commit;
+  /** Initial files of the working folder. */
+  files?: FileRef[];
+  limits?: RequestLimits;
+  workspace?: WorkspaceId;
+};
+
+export type SessionId = string;
+
+export type SessionList = {
+  data: Session[];
+  /** The cursor of the next page; null: this is the last one. */
+  next: string | null;
+};
+
+export type SessionRequest = {
+  language: "python";
+  /** Limit of the memory of each call; default: that of run_code. */
+  memory_mb?: number;
+  workspace?: WorkspaceId;
 };
 
 /** Everything a caller or model needs to call a skill. */
@@ -2493,6 +2545,236 @@ export interface paths {
         429: Problem;
         431: Problem;
         500: Problem;
+      };
+    };
+  };
+  "/sessions": {
+    /** List your sessions by id. (listSessions) */
+    GET: {
+      query?: {
+        /** Maximum number of entries. */
+        limit?: number;
+        /** The `next` value of the previous page. */
+        cursor?: string;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: SessionList;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+    /** Create a session. (createSession) */
+    POST: {
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      body: SessionRequest;
+      answers: {
+        201: Session;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        415: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/sessions/{id}": {
+    /** Get a session. (getSession) */
+    GET: {
+      path: {
+        /** The id of the session. */
+        id: SessionId;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: Session;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+    /** Delete a session and the workspace of its own. (deleteSession) */
+    DELETE: {
+      path: {
+        /** The id of the session. */
+        id: SessionId;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        204: undefined;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/sessions/{id}:fork": {
+    /** Create a session with the variables and files of this one. (forkSession) */
+    POST: {
+      path: {
+        /** The id of the session. */
+        id: SessionId;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        201: Session;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/sessions/{id}:freeze": {
+    /** Write a session to the database. (freezeSession) */
+    POST: {
+      path: {
+        /** The id of the session. */
+        id: SessionId;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: Session;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/sessions/{id}:run": {
+    /** Run code in a session. (runInSession) */
+    POST: {
+      path: {
+        /** The id of the session. */
+        id: SessionId;
+      };
+      header?: {
+        /** `respond-async` (RFC 7240): answer as soon as the call is recorded. */
+        Prefer?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      body: SessionCode;
+      answers: {
+        200: SkillSuccess;
+        202: Accepted;
+        400: SkillFailure;
+        401: SkillFailure;
+        403: SkillFailure;
+        404: SkillFailure;
+        405: SkillFailure;
+        408: SkillFailure;
+        409: SkillFailure;
+        413: SkillFailure;
+        415: SkillFailure;
+        422: SkillFailure;
+        429: SkillFailure;
+        431: SkillFailure;
+        499: SkillFailure;
+        500: SkillFailure;
+        502: SkillFailure;
+        503: SkillFailure;
       };
     };
   };

@@ -41,6 +41,7 @@ from ._types import (
     UploadResult,
     Usage,
     VersionState,
+    CodeSession,
     Workspace,
 )
 
@@ -77,6 +78,7 @@ __all__ = [
     "UploadResult",
     "Usage",
     "VersionState",
+    "CodeSession",
     "Workspace",
 ]
 

@@ -34,6 +34,7 @@ from ._types import (
     TenantUsage,
     UploadResult,
     VersionState,
+    CodeSession,
     Workspace,
 )
 
@@ -207,12 +208,15 @@ class Client:
     # Code and files
 
     def run_code(self, language: str, code: str, *, files: Optional[Sequence[FileRef]] = None, workspace: Optional[str] = None,
-                 commit: Optional[str] = None, busy: Optional[str] = None, limits: Optional[Limits] = None) -> Result:
+                 commit: Optional[str] = None, busy: Optional[str] = None, limits: Optional[Limits] = None,
+                 session: Optional[str] = None) -> Result:
         """Runs a program in a fresh sandbox: python, javascript, typescript or shell. It needs the
         scope skills:invoke:run_code. Calls with the same workspace share a working folder; commit
         "always" saves the changes of failed programs, too, and busy "conflict" does not wait for
-        another call that uses the workspace."""
-        given = {"language": language, "code": code, "files": files, "workspace": workspace, "commit": commit, "busy": busy, "limits": limits}
+        another call that uses the workspace. Python programs with the same session share their
+        variables; "new" creates a session, whose id is in the data of the result."""
+        given = {"language": language, "code": code, "files": files, "workspace": workspace, "commit": commit, "busy": busy, "limits": limits,
+                 "session": session}
         return _result(self._object("POST", "/code:run", {k: v for k, v in given.items() if v is not None}))
 
     def upload_file(self, source: _pack.Source, name: str = "") -> FileInfo:
@@ -230,6 +234,26 @@ class Client:
     def workspace(self, workspace_id: str) -> Workspace:
         """Returns a workspace of the caller with the ids of its files."""
         return cast(Workspace, self._object("GET", f"/workspaces/{segment('workspace', workspace_id)}"))
+
+    def create_code_session(self, language: str = "python") -> CodeSession:
+        """Creates a session for run_code. It needs the scope skills:invoke:run_code."""
+        return cast(CodeSession, self._object("POST", "/sessions", {"language": language}))
+
+    def code_session(self, session_id: str) -> CodeSession:
+        """Returns a session of the caller."""
+        return cast(CodeSession, self._object("GET", f"/sessions/{segment('session', session_id)}"))
+
+    def fork_code_session(self, session_id: str) -> CodeSession:
+        """Creates a session with the variables and files of another one."""
+        return cast(CodeSession, self._object("POST", f"/sessions/{segment('session', session_id)}:fork"))
+
+    def freeze_code_session(self, session_id: str) -> CodeSession:
+        """Writes a session to the host's database, from which its next call takes it, on any host."""
+        return cast(CodeSession, self._object("POST", f"/sessions/{segment('session', session_id)}:freeze"))
+
+    def delete_code_session(self, session_id: str) -> None:
+        """Deletes a session and the workspace of its own."""
+        self._call("DELETE", f"/sessions/{segment('session', session_id)}")
 
     # Uploads
 

@@ -49,6 +49,22 @@ class Workspace(TypedDict, total=False):
     expires_at: str
 
 
+class CodeSession(TypedDict, total=False):
+    """An interpreter whose variables stay between calls."""
+
+    id: str
+    language: str
+    workspace: str
+    memory_mb: int
+    size: int
+    runs: int
+    fuel_used: int
+    frozen: bool
+    created_at: str
+    used_at: str
+    expires_at: str
+
+
 class Artifact(TypedDict, total=False):
     name: str
     size: int
