@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"openskill/sdk/skill"
+	"openskill/wasm/state"
 )
 
 // Heads of calls and replies are not JSON: to write and read that takes longer than
@@ -22,8 +23,9 @@ type wireCall struct {
 	Kind   skill.Kind
 	Call   skill.Call
 	Files  []wireGiven
-	Replay int // bytes, and one more; 0: it is none
-	State  int // bytes; 0: it has none
+	Replay int       // bytes, and one more; 0: it is none
+	State  int       // bytes; 0: it has none, or the worker has it
+	Tag    state.Tag // of the state; zero: there is none
 }
 
 // body is what stands in the body of the frame.
@@ -88,8 +90,10 @@ type wireReply struct {
 	Usage     skill.Usage
 	Files     []wireFile
 	Removed   []string
-	Value     int // bytes, and one more; 0: it has none
-	State     int // bytes; 0: it has none
+	Value     int  // bytes, and one more; 0: it has none
+	State     int  // bytes; 0: it has none
+	Patch     bool // these are the difference to the state that was given
+	Unknown   bool // the worker has not the state that the call names; then nothing else holds
 	Processes *skill.Processes
 	Differs   string
 	Recorded  *wireRecording // nil: none
@@ -210,7 +214,7 @@ func (w *wireCall) append(b []byte) []byte {
 	if s := c.Session; s != nil {
 		b = binary.AppendUvarint(binary.AppendVarint(appendText(b, string(s.Seed[:])), s.Made), s.Most)
 	}
-	return binary.AppendUvarint(b, uint64(w.State))
+	return appendText(binary.AppendUvarint(b, uint64(w.State)), string(w.Tag[:]))
 }
 
 func (w *wireCall) read(head []byte) error {
@@ -245,6 +249,9 @@ func (w *wireCall) read(head []byte) error {
 		copy(c.Session.Seed[:], seed)
 	}
 	w.State = r.length()
+	tag := r.bytes()
+	r.bad = r.bad || len(tag) != len(w.Tag)
+	copy(w.Tag[:], tag)
 	return r.end()
 }
 
@@ -258,7 +265,7 @@ func (w *wireReply) append(b []byte) []byte {
 	b = binary.AppendVarint(b, w.Usage.Began)
 	b = binary.AppendVarint(b, int64(w.Usage.Took))
 	b = binary.AppendUvarint(appendTexts(appendFiles(b, w.Files), w.Removed), uint64(w.Value))
-	b = binary.AppendUvarint(b, uint64(w.State))
+	b = appendBool(appendBool(binary.AppendUvarint(b, uint64(w.State)), w.Patch), w.Unknown)
 	b = appendJSON(b, w.Processes, w.Processes != nil)
 	b = appendText(b, w.Differs)
 	b = appendBool(b, w.Recorded != nil)
@@ -285,6 +292,7 @@ func (w *wireReply) read(head []byte) error {
 	w.Usage.Began, w.Usage.Took = r.signed(), time.Duration(r.signed())
 	r.bad = r.bad || exit != uint64(w.ExitCode)
 	w.Files, w.Removed, w.Value, w.State = r.files(), r.texts(), r.length(), r.length()
+	w.Patch, w.Unknown = r.bool(), r.bool()
 	r.json(&w.Processes)
 	w.Differs = r.text()
 	if r.bool() {

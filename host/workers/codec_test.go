@@ -26,7 +26,7 @@ func filled(t testing.TB) (*wireCall, *wireReply) {
 	call.Call.Trust, call.Call.Grants.HTTP = skill.Trusted, []skill.HTTPRule{rule, rule}
 	call.Call.Stdin, call.Call.Replay, call.Call.Files = nil, nil, nil // the body
 	call.Call.Session.State = nil
-	call.Call.Grants.Secrets = nil                                     // which stay in the host
+	call.Call.Grants.Secrets = nil // which stay in the host
 	m := &call.Call.Plan.Module
 	m.File, m.Function = "", "" // which stay in the host
 	reply.Refused.Details = []byte(`{"key":"value"}`)

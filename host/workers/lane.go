@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"openskill/sdk/skill"
+	"openskill/wasm/state"
 )
 
 // lane is a connection to a worker that one call at a time has for itself: who makes
@@ -126,17 +127,28 @@ func (w *process) do(ctx context.Context, of skill.Kind, call *skill.Call) (*ski
 		close(told)
 		_ = w.ch.send(kindCancel, id, nil, nil) // if not, the deadline sees to it
 	})
+	var said wireReply
 	f, err := w.talk(ctx, l, id, of, call)
+	if err == nil {
+		err = said.read(f.head)
+	}
+	if err == nil && said.Unknown && call.Session != nil { // it has let go of the state: send all of it, once
+		w.states.forget(state.TagOf(call.Session.State))
+		said = wireReply{}
+		if f, err = w.talk(ctx, l, id, of, call); err == nil {
+			err = said.read(f.head)
+		}
+	}
 	if !stop() {
 		<-told // the lane's next call has its own deadline
 	}
 	var reply *skill.Reply
 	var refused error
 	if err == nil {
-		var said wireReply
-		if err = said.read(f.head); err == nil {
-			w.imagesAre(said.Images)
-			reply, refused, err = said.reply(f, call)
+		w.imagesAre(said.Images)
+		if reply, refused, err = said.reply(f, call); reply != nil && reply.State != nil {
+			w.states.forget(state.TagOf(call.Session.State))
+			w.states.keep(state.TagOf(reply.State), nil, len(reply.State))
 		}
 	}
 	switch {
@@ -165,9 +177,7 @@ func (w *process) talk(ctx context.Context, l *lane, id uint64, of skill.Kind, c
 	if call.Replay != nil {
 		wire.Replay = len(call.Replay) + 1
 	}
-	if call.Session != nil {
-		wire.State = len(call.Session.State)
-	}
+	wire.naming(&w.states)
 	if err := l.ch.send(kindRun, id, &wire, wire.body()); err != nil {
 		return nil, err
 	}

@@ -42,6 +42,7 @@ type process struct {
 	died     context.CancelFunc
 	outgoing skill.Outgoing // does what its guests ask of the host; nil: nothing
 	memory   uint64         // bytes that it may have
+	states   states         // that the worker has, as far as the host knows
 	maxReply uint32         // bytes of an answer, whatever the call's limits are
 
 	// Guarded by Pool.mu.

@@ -44,7 +44,7 @@ func TestRecordingsComeOver(t *testing.T) {
 				Stdout: []byte("out"), Stderr: []byte("err"), Artifacts: []skill.Artifact{{Name: "f", Data: []byte("data"), Size: 4}},
 				Recording: r, Differs: "at draw 7",
 			}
-			head, body := encodeReply(want)
+			head, body := encodeReply(&skill.Call{}, want, &states{})
 			got, refused, err := decodeReply(&frame{head: head.append(nil), body: body}, call)
 			if diff := cmp.Diff(want, got); diff != "" || refused != nil || err != nil {
 				t.Errorf("%v, %v %s", refused, err, diff)
@@ -102,7 +102,7 @@ func TestRecordingsOfAnybody(t *testing.T) {
 }
 
 func answer(r *skill.Recording, call *skill.Call) (*skill.Reply, error, error) {
-	head, body := encodeReply(&skill.Reply{Recording: r})
+	head, body := encodeReply(&skill.Call{}, &skill.Reply{Recording: r}, &states{})
 	return decodeReply(&frame{head: head.append(nil), body: body}, call)
 }
 

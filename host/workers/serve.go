@@ -73,6 +73,7 @@ type server struct {
 
 	mu    sync.Mutex
 	calls map[uint64]context.CancelFunc
+	kept  states
 	early map[uint64]bool // cancelled before they were read from their lanes
 	err   error           // why it ends, where the host does not say
 }
@@ -200,6 +201,9 @@ func (w *server) work(ctx context.Context, ch *channel, f *frame, c *wireCall) (
 }
 
 func (w *server) do(ctx context.Context, c *wireCall) (*wireReply, []byte) {
+	if !w.kept.resolve(c) {
+		return &wireReply{Unknown: true}, nil
+	}
 	for _, r := range w.d.Runners {
 		if r.Kind() != c.Kind {
 			continue
@@ -215,7 +219,7 @@ func (w *server) do(ctx context.Context, c *wireCall) (*wireReply, []byte) {
 		if err != nil {
 			return &wireReply{Refused: refusalOf(err)}, nil
 		}
-		out, body := encodeReply(reply)
+		out, body := encodeReply(&c.Call, reply, &w.kept)
 		out.Usage.Began, out.Usage.Took = began.UnixNano(), time.Since(began)
 		return out, body
 	}

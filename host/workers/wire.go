@@ -131,7 +131,7 @@ func cleanValue(v any) any {
 // damagedError is what a worker says of the module that it was given.
 type damagedError struct{ error }
 
-func encodeReply(r *skill.Reply) (*wireReply, []byte) {
+func encodeReply(call *skill.Call, r *skill.Reply, kept *states) (*wireReply, []byte) {
 	w := &wireReply{
 		Code: r.Code, Message: r.Message, ExitCode: r.ExitCode, Usage: r.Usage,
 		Stdout: len(r.Stdout), Stderr: len(r.Stderr),
@@ -140,7 +140,8 @@ func encodeReply(r *skill.Reply) (*wireReply, []byte) {
 	if len(r.Artifacts) == 0 && len(r.Stderr) == 0 && r.Value == nil && r.State == nil && r.Recording == nil {
 		return w, r.Stdout
 	}
-	n := len(r.Stdout) + len(r.Stderr) + len(r.Value) + len(r.State)
+	left := kept.left(w, call, r)
+	n := len(r.Stdout) + len(r.Stderr) + len(r.Value) + len(left)
 	var draws, seen []byte
 	if r.Recording != nil {
 		w.Recorded, draws, seen = recordedOf(r.Recording)
@@ -158,8 +159,8 @@ func encodeReply(r *skill.Reply) (*wireReply, []byte) {
 		w.Value = len(r.Value) + 1
 		body = append(body, r.Value...)
 	}
-	w.State = len(r.State)
-	body = append(body, r.State...)
+	w.State = len(left)
+	body = append(body, left...)
 	return w, append(append(body, draws...), seen...)
 }
 
@@ -297,7 +298,7 @@ func (w *wireReply) reply(f *frame, call *skill.Call) (reply *skill.Reply, refus
 		}
 	}
 	if w.State > 0 {
-		if r.State = cut(w.State, stateOf(call)); r.State == nil {
+		if r.State = wholeState(w, call, cut(w.State, stateOf(call))); r.State == nil {
 			return bad("a state that nobody asked for, or larger than the limit")
 		}
 	}

@@ -8,9 +8,6 @@ import (
 
 const pageSize = 4096
 
-// PageSize is the size in bytes of the pages that [Memory.Changed] lists.
-const PageSize = pageSize
-
 var zeroPage [pageSize]byte
 
 func zeros(page []byte) bool { return bytes.Equal(page, zeroPage[:len(page)]) }
