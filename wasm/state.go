@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"openskill/wasm/state"
+	"openskill/internal/state"
 	"openskill/wasm/wasi"
 )
 
@@ -30,7 +30,7 @@ var errNoState = errors.New("wasm: this program can have no state on this host")
 func (s *frozen) base(m *Module) state.Digest {
 	content := s.memory.Digest()
 	h := sha256.New()
-	fmt.Fprintf(h, "openskill state 1 %s %s %s %s %d %d\n", m.digest, generation, arch(), CompilerVersion(), s.size, s.depth)
+	_, _ = fmt.Fprintf(h, "openskill state 1 %s %s %s %s %d %d\n", m.digest, generation, arch(), CompilerVersion(), s.size, s.depth)
 	h.Write(content[:])
 	for _, v := range s.values {
 		h.Write(binary.LittleEndian.AppendUint64(nil, v))

@@ -44,7 +44,8 @@ func (s *Server) createSession(c *fiber.Ctx) error {
 	var language, workspace string
 	var memory uint64
 	err := readMembers(ctx.Request.Body(), "", []member{
-		{"language", text(&language, 64)}, {"workspace", workspaceID(&workspace)},
+		{"language", text(&language, 64)},
+		{"workspace", workspaceID(&workspace)},
 		{"memory_mb", func(field string, value []byte) error {
 			if json.Unmarshal(value, &memory) != nil || memory < 1 || memory > 4096 {
 				return invalidField(field, "must be a whole number from 1 to 4096")

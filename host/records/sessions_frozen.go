@@ -82,7 +82,7 @@ func (s *Sessions) countFrozen(ctx context.Context, k ownKey) (n int, err error)
 
 func (s *Sessions) deleteFrozen(ctx context.Context, k ownKey) (int, error) {
 	n, err := s.files.o.DB.ExecInTurn(ctx, k.tenant, "DELETE FROM sessions WHERE tenant = $1 AND principal = $2 AND id = $3", k.tenant, k.principal, k.id)
-	return int(n), s.files.unavailableOr(err)
+	return n, s.files.unavailableOr(err)
 }
 
 // Freeze writes a session to the database. It takes no memory on this host until it is used again, here or on

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"openskill/internal/state"
 	"openskill/sdk/skill"
-	"openskill/wasm/state"
 )
 
 // Heads of calls and replies are not JSON: to write and read that takes longer than

@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
+	"openskill/internal/state"
 	"openskill/sdk/skill"
-	"openskill/wasm/state"
 )
 
 // lane is a connection to a worker that one call at a time has for itself: who makes

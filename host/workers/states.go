@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sync"
 
+	"openskill/internal/state"
 	"openskill/sdk/skill"
-	"openskill/wasm/state"
 )
 
 // A worker keeps the states of sessions that it has made, or was given, last. A call names its state by the tag, if the

@@ -80,7 +80,6 @@ func TestSession(t *testing.T) {
 	})
 }
 
-
 func BenchmarkSession(b *testing.B) {
 	r := New(musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(stateDir(b), "cache", "wasm")}))(b), &Options{StateDir: stateDir(b)})
 	for _, first := range []string{"", "x = 1", "x = bytearray(b'x' * 1000000)", "x = [str(i) for i in range(400000)]"} {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"openskill/internal/musttest"
-	"openskill/wasm/state"
+	"openskill/internal/state"
 )
 
 // made is a state of some of 64 pages, whose contents are few.
