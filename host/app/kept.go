@@ -59,7 +59,7 @@ func (h *Host) openKept() error {
 	}
 	k.files = records.NewFiles(records.FilesOptions{DB: k.db, Dir: func(tenant string) string { return filesDir(s, tenant) }, Keep: s.ResultTime(), Log: h.log, Now: k.log.DatabaseTime})
 	k.spaces = records.NewWorkspaces(k.files)
-	k.sessions = records.NewSessions(k.files, k.spaces)
+	k.sessions = records.NewSessions(records.SessionsOptions{Files: k.files, Workspaces: k.spaces})
 	limits := quotaLimits(s)
 	limits.Store, limits.Log, limits.Now = quota.NewStore(k.db), h.log, k.log.DatabaseTime
 	limits.Refused = func(what, unit string) { h.metrics.QuotaRefused(what, unit) } // which is made later

@@ -16,21 +16,24 @@ import (
 // MostSessionBytes is the maximum size of the memory of one session in bytes, as far as it differs from a new one.
 const MostSessionBytes = 128 << 20
 
-// Limits of sessions.
-const (
-	mostSessions        = 2000    // of a principal
-	mostSessionFuel     = 1 << 44 // units of all runs of one session
-	mostSessionAge      = 24 * time.Hour
-	mostTenantSessions  = 4 << 30 // bytes of the sessions of a tenant
-	mostHostSessions    = 8 << 30 // bytes of the sessions of this host
-	mostSessionMemoryMB = 1 << 20 // no limit of its own: those of run_code are lower
-)
+// SessionsOptions configure [Sessions]. Files and Workspaces are required; zero never means "unlimited".
+type SessionsOptions struct {
+	Files      *Files      // for frozen sessions; sessions expire as files do
+	Workspaces *Workspaces // of the sessions
+
+	Most       int           // sessions of a principal; 0: 2,000
+	MostTenant int64         // bytes of the sessions of a tenant; 0: 4 GiB
+	MostHost   int64         // bytes of all sessions of this host; 0: 8 GiB
+	MostFuel   uint64        // units of all calls of one session; 0: 1 << 44
+	MostAge    time.Duration // of a session; 0: 24 hours
+}
 
 // Sessions keeps the memory of interpreters between calls. A session is in the memory of one host, until
 // Freeze writes it to the database; the next host that uses it takes it from there. What a failed call
 // did to its memory is not kept. A state is never changed: forks share it. Errors are *skill.Error.
 // Sessions is safe for concurrent use.
 type Sessions struct {
+	o      SessionsOptions
 	files  *Files
 	spaces *Workspaces
 	start  skill.SessionState // of all sessions that this host creates: they share an image
@@ -48,9 +51,16 @@ type HeldSession struct {
 	State skill.SessionState
 }
 
-// NewSessions returns Sessions that freeze to files and have their files in spaces.
-func NewSessions(files *Files, spaces *Workspaces) *Sessions {
-	s := &Sessions{files: files, spaces: spaces, live: map[ownKey]*HeldSession{}, bytes: map[string]int64{}}
+// NewSessions returns Sessions with the options.
+func NewSessions(o SessionsOptions) *Sessions {
+	or(&o.Most, 2000)
+	or(&o.MostTenant, 4<<30)
+	or(&o.MostHost, 8<<30)
+	if o.MostFuel == 0 {
+		o.MostFuel = 1 << 44
+	}
+	or(&o.MostAge, 24*time.Hour)
+	s := &Sessions{o: o, files: o.Files, spaces: o.Workspaces, live: map[ownKey]*HeldSession{}, bytes: map[string]int64{}}
 	_, _ = rand.Read(s.start.Seed[:]) // never fails
 	s.start.Made, s.start.Most = time.Now().Unix(), MostSessionBytes
 	return s
@@ -62,9 +72,6 @@ func (s *Sessions) now() time.Time { return s.files.o.Now().UTC().Truncate(time.
 func (s *Sessions) Create(ctx context.Context, p skill.Principal, language, workspace string, memoryMB uint64) (*skill.Session, error) {
 	if language != "python" {
 		return nil, &skill.Error{Op: "sessions.Create", Code: skill.InvalidArgument, Subject: "language", Message: "sessions are supported for python only; use a workspace to keep files between calls"}
-	}
-	if memoryMB > mostSessionMemoryMB {
-		return nil, &skill.Error{Op: "sessions.Create", Code: skill.InvalidArgument, Subject: "memory_mb", Message: fmt.Sprintf("memory_mb must be at most %d", mostSessionMemoryMB)}
 	}
 	id := newSessionID()
 	h := &HeldSession{Session: skill.Session{ID: id, Language: language, Workspace: cmp.Or(workspace, id), MemoryMB: memoryMB}, State: s.start}
@@ -90,7 +97,7 @@ func (s *Sessions) add(ctx context.Context, p skill.Principal, h *HeldSession) (
 			n++
 		}
 	}
-	if n >= mostSessions {
+	if n >= s.o.Most {
 		return nil, &skill.Error{Op: "sessions.Create", Code: skill.PayloadTooLarge, Subject: "sessions", Message: fmt.Sprintf("you have %d sessions, which is the limit; delete some, or wait until they expire", n)}
 	}
 	if err := s.put(k, h); err != nil {
@@ -109,7 +116,7 @@ func (s *Sessions) put(k ownKey, h *HeldSession) error {
 	for _, of := range []struct {
 		key, whose string
 		most       int64
-	}{{k.tenant, "this tenant", mostTenantSessions}, {"", "this host", mostHostSessions}} {
+	}{{k.tenant, "this tenant", s.o.MostTenant}, {"", "this host", s.o.MostHost}} {
 		if size > 0 && s.bytes[of.key]+size > of.most {
 			return &skill.Error{Op: "sessions.Save", Code: skill.PayloadTooLarge, Subject: "sessions", Message: fmt.Sprintf("the sessions of %s would exceed %d bytes; freeze or delete some; this session is as it was before", of.whose, of.most)}
 		}
@@ -215,10 +222,10 @@ func (s *Sessions) Enter(ctx context.Context, p skill.Principal, id string, wait
 	}
 	switch now := s.now(); {
 	case err != nil:
-	case h.FuelUsed >= mostSessionFuel:
-		err = &skill.Error{Op: "sessions.Enter", Code: skill.FuelExhausted, Subject: "session", Message: fmt.Sprintf("the session has used its %d units of fuel; create a new one", uint64(mostSessionFuel))}
-	case now.Sub(h.CreatedAt) >= mostSessionAge:
-		err = &skill.Error{Op: "sessions.Enter", Code: skill.NotFound, Subject: "session", Message: "the session is older than " + mostSessionAge.String() + ", which is the limit; create a new one"}
+	case h.FuelUsed >= s.o.MostFuel:
+		err = &skill.Error{Op: "sessions.Enter", Code: skill.FuelExhausted, Subject: "session", Message: fmt.Sprintf("the session has used its %d units of fuel; create a new one", s.o.MostFuel)}
+	case now.Sub(h.CreatedAt) >= s.o.MostAge:
+		err = &skill.Error{Op: "sessions.Enter", Code: skill.NotFound, Subject: "session", Message: "the session is older than " + s.o.MostAge.String() + ", which is the limit; create a new one"}
 	}
 	if err != nil {
 		leave()
@@ -234,7 +241,7 @@ func (s *Sessions) Save(p skill.Principal, h *HeldSession, state []byte, fuel ui
 	now := s.now()
 	next.UsedAt, next.ExpiresAt, next.Frozen = now, now.Add(s.files.o.Keep), false
 	next.Runs++
-	next.FuelUsed += min(fuel, mostSessionFuel)
+	next.FuelUsed += min(fuel, s.o.MostFuel)
 	if state != nil {
 		next.State.State = state
 	}
