@@ -1,11 +1,14 @@
 package app
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"openskill/internal/musttest"
 	"openskill/sdk/skill"
@@ -33,6 +36,25 @@ func sessionOf(t *testing.T, r *skill.Result) string {
 	var data struct{ Session string }
 	musttest.Do(t, json.Unmarshal(r.Data, &data))
 	return data.Session
+}
+
+// otherMemory is a valid file of a frozen session, with another memory, of the same size.
+func otherMemory(t *testing.T, frozen []byte) []byte {
+	t.Helper()
+	dec := musttest.Get(zstd.NewReader(nil))(t)
+	defer dec.Close()
+	memory := musttest.Get(dec.DecodeAll(frozen, nil))(t)
+	memory[len(memory)-1] ^= 1
+	enc := musttest.Get(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression)))(t)
+	b := enc.EncodeAll(memory, nil)
+	const head = 8 // of a frame that is skipped
+	more := len(frozen) - len(b) - head
+	if more < 0 {
+		t.Fatalf("%d bytes, in the place of %d", len(b), len(frozen))
+	}
+	b = binary.LittleEndian.AppendUint32(b, 0x184D2A50)
+	b = binary.LittleEndian.AppendUint32(b, uint32(more))
+	return append(b, make([]byte, more)...)
 }
 
 // TestSessions: code finds the variables and files of the calls before. A failed call leaves both as they were; forks
@@ -84,8 +106,7 @@ func TestSessions(t *testing.T) {
 	for _, name := range copies {
 		b := musttest.Get(os.ReadFile(name))(t)
 		if len(b) > 50_000 {
-			b[len(b)/2] ^= 1
-			musttest.Do(t, os.WriteFile(name, b, 0o600))
+			musttest.Do(t, os.WriteFile(name, otherMemory(t, b), 0o600))
 			flipped++
 		}
 	}
