@@ -229,6 +229,10 @@ func (s *Sessions) FreezeAll(ctx context.Context) {
 		if !ok {
 			continue // a call has not ended yet
 		}
+		if ctx.Err() != nil {
+			leave()
+			return // the time to stop is over
+		}
 		if h := s.here(k); h != nil {
 			if _, err := s.freeze(ctx, k, p, h); err != nil {
 				s.files.o.Log.LogAttrs(ctx, slog.LevelWarn, "a session could not be frozen", slog.String("tenant", k.tenant), slog.String("reason", err.Error()))
