@@ -42,6 +42,8 @@ type said struct {
 	count                              uint64 // of files, where it is not their number
 	gone                               uint64 // files that are no longer there, and one more
 	value                              uint64 // bytes of a value, and one more
+	state                              uint64 // bytes of a state
+	patch, unknown                     byte
 	processes                          string
 	differs                            string
 	recorded                           string // what stands where a recording does; "" for none
@@ -72,7 +74,7 @@ func (s said) bytes() string {
 	for range max(s.gone, 1) - 1 {
 		text("a")
 	}
-	b = binary.AppendUvarint(b, s.value)
+	b = append(binary.AppendUvarint(binary.AppendUvarint(b, s.value), s.state), s.patch, s.unknown)
 	text(s.processes)
 	text(s.differs)
 	if s.recorded == "" {
@@ -102,7 +104,7 @@ func say(conn io.Writer, kind byte, call uint64, length int, head string, body [
 // names is said instead of an answer.
 func beHostile() error {
 	beside := os.NewFile(3, "host")
-	say(beside, sayHello, 0, -1, `{"version":8,"narrows":false,"protections":[]}`, nil)
+	say(beside, sayHello, 0, -1, `{"version":9,"narrows":false,"protections":[]}`, nil)
 	for {
 		oob := make([]byte, 64)
 		n, got, _, _, err := syscall.Recvmsg(4, make([]byte, 1), oob, 0)
@@ -213,6 +215,14 @@ func attack(conn *os.File, call uint64, what string) {
 		reply(said{stdout: 2, gone: 2}, "ok")
 	case "a recording of nobody":
 		reply(said{stdout: 2, recorded: "\x03\x00\x00\x00"}, "okab")
+	case "a state of no session":
+		reply(said{stdout: 2, state: 100}, "ok"+strings.Repeat("s", 100))
+	case "a session: its state is damaged":
+		reply(said{stdout: 2, state: 100}, "ok"+strings.Repeat("s", 100))
+	case "a session: its difference is damaged":
+		reply(said{stdout: 2, state: 100, patch: 1}, "ok"+strings.Repeat("s", 100))
+	case "a session: unknown without end", "a state of no session is unknown":
+		reply(said{unknown: 1}, "")
 	case "processes of no script":
 		reply(said{stdout: 2, processes: `{"started":1,"list":[{"id":2,"parent":1,"program":"jq","exit":0}]}`}, "ok")
 	case "a difference to nothing":
@@ -324,14 +334,21 @@ func TestHostileWorker(t *testing.T) {
 		"a recording of nobody":            crashed,
 		"a difference to nothing":          crashed,
 		"processes of no script":           crashed,
-		"a request of nobody":              crashed,
-		"requests without end":             timeout,
-		"noise":                            crashed,
-		"answered twice":                   ok,
-		"descriptors":                      ok,
-		"an error of the host's":           refused(skill.Internal, "m", "null"),
-		"an error in colours":              refused(skill.InvalidArgument, "a[31mbc", `{"k":["v"]}`),
-		"an error of a megabyte":           refused(skill.InvalidArgument, "m", "null"),
+		"a state of no session":            crashed,
+		"a state of no session is unknown": crashed,
+
+		"a session: its state is damaged":      crashed,
+		"a session: its difference is damaged": crashed,
+		"a session: unknown without end":       crashed,
+
+		"a request of nobody":    crashed,
+		"requests without end":   timeout,
+		"noise":                  crashed,
+		"answered twice":         ok,
+		"descriptors":            ok,
+		"an error of the host's": refused(skill.Internal, "m", "null"),
+		"an error in colours":    refused(skill.InvalidArgument, "a[31mbc", `{"k":["v"]}`),
+		"an error of a megabyte": refused(skill.InvalidArgument, "m", "null"),
 		"any cost": func(got *skill.Reply, err error) string {
 			if bad := ok(got, err); bad != "" || got.Usage.Fuel > 1 || got.Usage.StartFuel == 0 || got.Usage.StartFuel > 1<<44 || got.Usage.MemoryPeak > 1<<32 {
 				return "want the answer, at no more cost than the call had"
@@ -348,6 +365,9 @@ func TestHostileWorker(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			c := callOf(what, what)
 			c.Limits.Timeout = 5 * time.Second
+			if strings.HasPrefix(what, "a session: ") {
+				c.Session = &skill.SessionState{Most: 1 << 20}
+			}
 			if what == "silence" || what == "half of a frame" || what == "requests without end" {
 				c.Limits.Timeout = 200 * time.Millisecond
 			}

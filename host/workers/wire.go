@@ -237,6 +237,9 @@ func (w *wireReply) reply(f *frame, call *skill.Call) (reply *skill.Reply, refus
 		return nil, w.Refused.error(), nil
 	}
 	bad := func(what string) (*skill.Reply, error, error) { return nil, nil, fmt.Errorf("%w: %s", errFrame, what) }
+	if w.Unknown {
+		return bad("a state that it has been given is unknown to it")
+	}
 	if w.Code != "" && !trustedCode(w.Code) {
 		return bad("a code that is not a worker's to say")
 	}
