@@ -161,14 +161,16 @@ func OpenStore(ctx context.Context, s *config.Settings, log *slog.Logger) (*stor
 
 // end closes what is kept, after the last run has ended.
 func (k *kept) end() error {
+	if k.sessions != nil { // in a time of its own: the records need theirs
+		ctx, cancel := context.WithTimeout(context.Background(), closing)
+		k.sessions.FreezeAll(ctx)
+		cancel()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
 	var errs []error
 	if k.executions != nil {
 		errs = append(errs, k.executions.Close(ctx))
-	}
-	if k.sessions != nil {
-		k.sessions.FreezeAll(ctx)
 	}
 	if k.quotas != nil {
 		errs = append(errs, k.quotas.Close())

@@ -69,6 +69,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	var tended sync.WaitGroup
 	tended.Go(func() { h.kept.executions.Tend(warming) })
 	tended.Go(func() { h.kept.files.Tend(warming) })
+	tended.Go(func() { h.kept.sessions.Tend(warming) })
 	tended.Go(func() { h.agent.Tend(warming) })
 	tended.Go(func() { h.recordings.Tend(warming, h.settings.AuditRetention(), h.log) })
 	tended.Go(func() {

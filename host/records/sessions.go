@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ type Sessions struct {
 	o      SessionsOptions
 	files  *Files
 	spaces *Workspaces
-	start  skill.SessionState // of all sessions that this host creates: they share an image
+	start  skill.SessionState // of all sessions that this host creates; see startOf
 	turns  turns
 
 	mu    sync.Mutex
@@ -74,8 +75,15 @@ func (s *Sessions) Create(ctx context.Context, p skill.Principal, language, work
 		return nil, &skill.Error{Op: "sessions.Create", Code: skill.InvalidArgument, Subject: "language", Message: "sessions are supported for python only; use a workspace to keep files between calls"}
 	}
 	id := newSessionID()
-	h := &HeldSession{Session: skill.Session{ID: id, Language: language, Workspace: cmp.Or(workspace, id), MemoryMB: memoryMB}, State: s.start}
+	h := &HeldSession{Session: skill.Session{ID: id, Language: language, Workspace: cmp.Or(workspace, id), MemoryMB: memoryMB}, State: s.startOf(p.Tenant)}
 	return s.add(ctx, p, h)
+}
+
+// startOf returns the start of a tenant's sessions, which share an image. No other tenant draws the same chance.
+func (s *Sessions) startOf(tenant string) skill.SessionState {
+	start := s.start
+	start.Seed = sha256.Sum256(append(start.Seed[:], tenant...))
+	return start
 }
 
 func newSessionID() string { return "s-" + strings.ToLower(rand.Text()) }
@@ -108,22 +116,38 @@ func (s *Sessions) add(ctx context.Context, p skill.Principal, h *HeldSession) (
 
 // put keeps h in the place of what is there. s.mu is held.
 func (s *Sessions) put(k ownKey, h *HeldSession) error {
-	size := int64(len(h.State.State))
-	if old := s.live[k]; old != nil {
-		size -= old.Size
-	}
 	h.Size = int64(len(h.State.State))
+	more, err := s.room(k, h.Size)
+	if err != nil {
+		return err
+	}
+	s.count(k, more)
+	s.live[k] = h
+	return nil
+}
+
+// room returns how many bytes more there are if a session has size bytes. s.mu is held.
+func (s *Sessions) room(k ownKey, size int64) (more int64, err error) {
+	if more = size; s.live[k] != nil {
+		more -= s.live[k].Size
+	}
 	for _, of := range []struct {
 		key, whose string
 		most       int64
 	}{{k.tenant, "this tenant", s.o.MostTenant}, {"", "this host", s.o.MostHost}} {
-		if size > 0 && s.bytes[of.key]+size > of.most {
-			return &skill.Error{Op: "sessions.Save", Code: skill.PayloadTooLarge, Subject: "sessions", Message: fmt.Sprintf("the sessions of %s would exceed %d bytes; freeze or delete some; this session is as it was before", of.whose, of.most)}
+		if more > 0 && s.bytes[of.key]+more > of.most {
+			return 0, &skill.Error{Op: "sessions.Save", Code: skill.PayloadTooLarge, Subject: "sessions", Message: fmt.Sprintf("the sessions of %s would exceed %d bytes; freeze or delete some; this session is as it was before", of.whose, of.most)}
 		}
 	}
-	s.count(k, size)
-	s.live[k] = h
-	return nil
+	return more, nil
+}
+
+// Fits returns the error of Save if there is no room for a memory of size bytes.
+func (s *Sessions) Fits(p skill.Principal, h *HeldSession, size int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.room(keyOf(p, h.ID), int64(size))
+	return err
 }
 
 // count adds to the bytes of a tenant and of the host. s.mu is held.
@@ -153,9 +177,22 @@ func (s *Sessions) sweep(now time.Time) {
 
 // Sweep forgets expired sessions.
 func (s *Sessions) Sweep() {
+	now := s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sweep(s.now())
+	s.sweep(now)
+}
+
+// Tend calls Sweep once a minute until ctx ends.
+func (s *Sessions) Tend(ctx context.Context) {
+	for {
+		s.Sweep()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Minute):
+		}
+	}
 }
 
 // here returns a session of this host; nil: there is none.
@@ -249,7 +286,7 @@ func (s *Sessions) Save(p skill.Principal, h *HeldSession, state []byte, fuel ui
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.put(k, &next)
-	if err != nil { // the call counts all the same
+	if err != nil && s.live[k] != nil { // the call counts all the same
 		next.State, next.Size = h.State, h.Size
 		s.live[k] = &next
 	}

@@ -122,6 +122,10 @@ func (s *Sessions) freeze(ctx context.Context, k ownKey, p skill.Principal, h *H
 	next.ExpiresAt = now.Add(s.files.o.Keep)
 	err = s.files.o.DB.InTurn(ctx, k.tenant, func() error {
 		return s.files.o.DB.InTx(ctx, func(tx *sql.Tx) error {
+			// An earlier attempt may have been stored, though its answer was lost.
+			if _, err := tx.ExecContext(ctx, "DELETE FROM sessions WHERE tenant = $1 AND principal = $2 AND id = $3", k.tenant, k.principal, k.id); err != nil {
+				return err
+			}
 			_, err := tx.ExecContext(ctx, "INSERT INTO sessions (tenant, principal, "+sessionColumns+") VALUES ("+store.List(1, 15)+")", k.tenant, k.principal,
 				k.id, next.Language, next.Workspace, int64(next.MemoryMB), next.Size, next.Runs, int64(next.FuelUsed), hex.EncodeToString(h.State.Seed[:]), h.State.Made, info.ID,
 				next.CreatedAt.UnixMicro(), next.UsedAt.UnixMicro(), next.ExpiresAt.UnixMicro())

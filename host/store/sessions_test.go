@@ -194,6 +194,13 @@ func sessionsBounded(t *testing.T, db *store.DB) {
 	wantMemory(t, s, bob, ids[bob.ID][0], "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")
 	musttest.Do(t, fill(eve, ids[eve.ID][0], 50))
 	full(fill(eve, ids[eve.ID][0], 51)) // of the host
+	h, leave, err := s.Enter(t.Context(), eve, ids[eve.ID][0], 0)
+	musttest.Do(t, err)
+	if err := s.Fits(eve, h, 50); err != nil {
+		t.Errorf("what is there does not fit: %v", err)
+	}
+	full(s.Fits(eve, h, 51))
+	leave()
 	musttest.Do(t, s.Delete(t.Context(), ann, ids[ann.ID][0]))
 	musttest.Do(t, errors.Join(fill(eve, ids[eve.ID][0], 51), fill(bob, ids[bob.ID][1], 59), fill(bob, ids[bob.ID][1], 0)))
 	for i, want := range []skill.Code{"", "", skill.FuelExhausted} {
@@ -209,7 +216,7 @@ func sessionsExpire(t *testing.T, db *store.DB) {
 	t.Helper()
 	var now atomic.Int64
 	now.Store(1_700_000_000)
-	s := sessionsOn(t, db, &now, nil)
+	s := sessionsOn(t, db, &now, func(o *records.SessionsOptions) { o.MostHost = 3 })
 	var ids []string
 	for i := range 3 {
 		ids = append(ids, musttest.Get(s.Create(t.Context(), ann, "python", "", 0))(t).ID)
@@ -235,4 +242,8 @@ func sessionsExpire(t *testing.T, db *store.DB) {
 	if _, err := ran(t, s, ann, ids[1], nil, 0); skill.CodeOf(err) != skill.NotFound {
 		t.Errorf("after a day: %v", err)
 	}
+	now.Add(3700)
+	s.Sweep() // or the memory of expired sessions would take room for ever
+	other := musttest.Get(s.Create(t.Context(), eve, "python", "", 0))(t)
+	musttest.Get(ran(t, s, eve, other.ID, []byte("all"), 0))(t)
 }
