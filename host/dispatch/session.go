@@ -15,6 +15,8 @@ type Sessions interface {
 	// Enter waits until no other call uses the session, and returns it; CONFLICT if that takes longer than
 	// wait. The caller must call leave.
 	Enter(ctx context.Context, p skill.Principal, id string, wait time.Duration) (s *records.HeldSession, leave func(), err error)
+	// Fits returns an error if there is no room for a memory of size bytes.
+	Fits(p skill.Principal, s *records.HeldSession, size int) error
 	// Save keeps the memory that a call left, and counts its fuel. state is nil if the call failed.
 	Save(p skill.Principal, s *records.HeldSession, state []byte, fuel uint64) error
 }
@@ -80,6 +82,14 @@ func (d *Dispatcher) withSession(next handler) handler {
 
 func invalidSession(field, message string) error {
 	return &skill.Error{Op: "dispatch.session", Code: skill.InvalidArgument, Subject: field, Message: message}
+}
+
+// fits refuses a call whose variables have no room, before its files are saved.
+func (d *Dispatcher) fits(c *call) error {
+	if c.session == nil || c.reply.State == nil {
+		return nil
+	}
+	return d.o.Sessions.Fits(c.principal, c.session, len(c.reply.State))
 }
 
 // keepsFiles reports whether the files of a failed call are saved: an exception in a session leaves variables and files

@@ -115,9 +115,19 @@ func (d *Dispatcher) saveWorkspace(next handler) handler {
 			return err
 		}
 		change := c.change()
+		if c.session != nil && c.workspace.Revision == 0 && len(change.Written)+len(change.Kept) == 0 {
+			return err // a session without files needs no workspace
+		}
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 		defer stop()
-		switch saveErr := d.o.Workspaces.Save(ctx, c.principal, c.workspace, change); {
+		saveErr := d.fits(c)
+		if saveErr == nil {
+			saveErr = d.o.Workspaces.Save(ctx, c.principal, c.workspace, change)
+		}
+		if saveErr != nil {
+			c.reply.State = nil // variables and files are saved together
+		}
+		switch {
 		case saveErr != nil && err != nil:
 			d.o.Log.LogAttrs(ctx, slog.LevelWarn, "the workspace of a failed call could not be saved", slog.String("execution_id", c.executionID), slog.String("reason", saveErr.Error()))
 		case saveErr != nil:
