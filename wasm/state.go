@@ -23,8 +23,8 @@ import (
 // ErrState says that a state is damaged, or of another program, runtime or version of the engine.
 var ErrState = errors.New("wasm: the state does not belong to this program")
 
-// errNoState says that an instance can have no state.
-var errNoState = errors.New("wasm: this program can have no state on this host")
+// ErrNoState says that an instance can have no state.
+var ErrNoState = errors.New("wasm: this program can have no state on this host")
 
 // base names what states of this instance differ from.
 func (s *frozen) base(m *Module) state.Digest {
@@ -88,7 +88,7 @@ func (in *instance) capture() []byte {
 // whether there was room for that.
 func (in *instance) thaw(c *call) (room bool, err error) {
 	if in.saved == nil {
-		return true, errNoState
+		return true, ErrNoState
 	}
 	if c.State == nil {
 		return true, nil

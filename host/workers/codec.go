@@ -25,7 +25,7 @@ type wireCall struct {
 	Files  []wireGiven
 	Replay int       // bytes, and one more; 0: it is none
 	State  int       // bytes; 0: it has none, or the worker has it
-	Tag    state.Tag // of the state; zero: there is none
+	Tag    state.Tag // names the state; zero without one
 }
 
 // body is what stands in the body of the frame.

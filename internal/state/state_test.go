@@ -54,7 +54,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// What is cut off, in another order or beyond the memory is no state.
+// Read refuses truncated states, unsorted pages, and pages beyond the memory.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	s := made(rand.New(rand.NewPCG(3, 4)))

@@ -80,6 +80,20 @@ func TestSession(t *testing.T) {
 	})
 }
 
+// TestSessionLimit: a call that leaves more memory than the limit fails, and the session is as it was before.
+func TestSessionLimit(t *testing.T) {
+	runners(t, []string{"slim"}, func(t *testing.T, r *Runner) {
+		c := &cells{r: r, folder: t.TempDir(), of: skill.SessionState{Most: 4 << 20}}
+		c.run(t, "x = 1")
+		if reply := c.run(t, "x = 2; y = bytearray(b'y' * 5_000_000)"); reply.Code != skill.MemoryLimit || reply.State != nil {
+			t.Errorf("%s %s, %d bytes of state", reply.Code, reply.Message, len(reply.State))
+		}
+		if reply := c.run(t, "x"); string(reply.Value) != `{"value": 1}` {
+			t.Errorf("%s %s", reply.Value, reply.Message)
+		}
+	})
+}
+
 func BenchmarkSession(b *testing.B) {
 	r := New(musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(stateDir(b), "cache", "wasm")}))(b), &Options{StateDir: stateDir(b)})
 	for _, first := range []string{"", "x = 1", "x = bytearray(b'x' * 1000000)", "x = [str(i) for i in range(400000)]"} {

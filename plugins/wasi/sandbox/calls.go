@@ -223,6 +223,8 @@ func (c *Calls) ended(err error) (*skill.Reply, error) {
 			Op: c.of.Op + ".Run", Code: skill.Conflict, Subject: "session", Err: err,
 			Message: "the session was made with another version of the host or its runtime, or with other permissions; create a new one",
 		}
+	case errors.Is(err, wasm.ErrNoState):
+		return nil, &skill.Error{Op: c.of.Op + ".Run", Code: skill.ToolInvocationError, Subject: "session", Message: "this host cannot keep sessions: they need Linux", Err: err}
 	case c.of.Runtime != "":
 		return nil, c.Broken(err)
 	}
