@@ -3,14 +3,19 @@ package app
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
 
 	"openskill/internal/musttest"
+	"openskill/sdk/client"
 	"openskill/sdk/skill"
 )
 
@@ -50,7 +55,7 @@ func otherMemory(t *testing.T, frozen []byte) []byte {
 	const head = 8 // of a frame that is skipped
 	more := len(frozen) - len(b) - head
 	if more < 0 {
-		t.Fatalf("%d bytes, in the place of %d", len(b), len(frozen))
+		t.Fatalf("got %d bytes; want at most %d", len(b), len(frozen)-head)
 	}
 	b = binary.LittleEndian.AppendUint32(b, 0x184D2A50)
 	b = binary.LittleEndian.AppendUint32(b, uint32(more))
@@ -84,6 +89,22 @@ func TestSessions(t *testing.T) {
 	expect(h, p, fork.ID, "x = 'fork'; open('f', 'w').write('fork'); x", `"fork"`)
 	expect(h, p, id, "[x, open('f').read()]", `[3,"abc"]`)
 	expect(h, p, fork.ID, "[x, open('f').read()]", `["fork","fork"]`)
+	_, r = cell(t, h, p, "new", "y = 1", nil)
+	if _, err := h.kept.spaces.Get(t.Context(), p, sessionOf(t, r)); skill.CodeOf(err) != skill.NotFound {
+		t.Errorf("a session without files has a workspace: %v", err)
+	}
+	_, leave, err := h.kept.sessions.Enter(t.Context(), p, id, 0)
+	musttest.Do(t, err)
+	if got, _ := cell(t, h, p, id, "x", map[string]any{"busy": "conflict"}); got != "CONFLICT" {
+		t.Errorf("in use: %s", got)
+	}
+	leave()
+	for _, limits := range []skill.Limits{{Memory: 64 << 20}, {Scratch: 1 << 20}} {
+		input := musttest.Get(json.Marshal(map[string]string{"language": "python", "code": "x", "session": id}))(t)
+		if r := h.Invoke(t.Context(), p, skill.Request{SkillID: skill.RunCode, Input: input, Limits: limits}); r.Error == nil || r.Error.Code != skill.InvalidArgument {
+			t.Errorf("%+v: %+v", limits, r)
+		}
+	}
 	if _, r := cell(t, h, p, id, "x", map[string]any{"language": "shell"}); r.Error == nil || r.Error.Code != skill.InvalidArgument {
 		t.Errorf("another language: %+v", r)
 	}
@@ -127,5 +148,80 @@ func TestSessions(t *testing.T) {
 	expect(h, p, id, "x", "NOT_FOUND")
 	if _, err := h.kept.spaces.Get(t.Context(), p, id); skill.CodeOf(err) != skill.NotFound {
 		t.Errorf("the files of a deleted session: %v", err)
+	}
+}
+
+// codeOf is the code of an error of the client; "" of another one.
+func codeOf(err error) skill.Code {
+	if e, ok := errors.AsType[*client.Error](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// TestSessionsOverHTTP: the client creates, forks, freezes and deletes sessions, and runs code in them. What is malformed
+// or unknown is refused.
+func TestSessionsOverHTTP(t *testing.T) {
+	h := codeHost(t, map[string]string{})
+	transport := musttest.Get(h.Transport())(t)
+	c := musttest.Get(client.New("http://host", &client.Options{HTTP: &http.Client{Transport: transport}, Retries: -1}))(t)
+	made := musttest.Get(c.CreateCodeSession(t.Context(), "python"))(t)
+	value := func(id, code string) string {
+		t.Helper()
+		r, err := c.RunCode(t.Context(), client.Code{Language: "python", Code: code, Session: id})
+		if err != nil {
+			return string(codeOf(err))
+		}
+		var data struct{ Value json.RawMessage }
+		musttest.Do(t, json.Unmarshal(r.Data, &data))
+		return string(data.Value)
+	}
+	value(made.ID, "x = 1")
+	fork := musttest.Get(c.ForkCodeSession(t.Context(), made.ID))(t)
+	value(fork.ID, "x = 2")
+	if frozen := musttest.Get(c.FreezeCodeSession(t.Context(), made.ID))(t); !frozen.Frozen || frozen.Runs != 1 {
+		t.Errorf("%+v", frozen)
+	}
+	if one, two := value(made.ID, "x"), value(fork.ID, "x"); one != "1" || two != "2" {
+		t.Errorf("%s and %s", one, two)
+	}
+	if got := musttest.Get(c.CodeSession(t.Context(), made.ID))(t); got.Frozen || got.Runs != 2 || got.FuelUsed == 0 {
+		t.Errorf("%+v", got)
+	}
+	musttest.Do(t, c.DeleteCodeSession(t.Context(), made.ID))
+	if err := c.DeleteCodeSession(t.Context(), made.ID); codeOf(err) != skill.NotFound {
+		t.Errorf("deleted twice: %v", err)
+	}
+	if got := value(made.ID, "x"); got != "NOT_FOUND" {
+		t.Errorf("deleted: %s", got)
+	}
+	for _, wrong := range []struct {
+		path, body string
+		status     int
+	}{
+		{"/sessions", `{"language":"ruby"}`, 400},
+		{"/sessions", `{}`, 400},
+		{"/sessions", `{"language":"python","memory_mb":0}`, 400},
+		{"/sessions", `{"language":"python","memory_mb":1e9}`, 400},
+		{"/sessions", `{"language":"python","memory_mb":"1"}`, 400},
+		{"/sessions", `{"language":"python","workspace":"../x"}`, 400},
+		{"/sessions", `{"language":"python","other":1}`, 400},
+		{"/sessions", `[`, 400},
+		{"/sessions/" + fork.ID + ":run", `{}`, 400},
+		{"/sessions/" + fork.ID + ":run", `{"code":"1","session":"x"}`, 400},
+		{"/sessions/" + fork.ID + ":run", `{"code":"1","language":"shell"}`, 400},
+		{"/sessions/nobody:run", `{"code":"1"}`, 404},
+		{"/sessions/nobody:fork", ``, 404},
+		{"/sessions/nobody:freeze", ``, 404},
+		{"/code:run", `{"language":"python","code":"1","session":"a/b"}`, 400},
+		{"/code:run", `{"language":"shell","code":"1","session":"new"}`, 400},
+	} {
+		r := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://host"+wrong.path, strings.NewReader(wrong.body)))(t)
+		resp := musttest.Get(transport.RoundTrip(r))(t)
+		body := musttest.Get(io.ReadAll(resp.Body))(t)
+		if resp.StatusCode != wrong.status {
+			t.Errorf("%s %s: status %d; want %d: %s", wrong.path, wrong.body, resp.StatusCode, wrong.status, body)
+		}
+		_ = resp.Body.Close()
 	}
 }

@@ -113,6 +113,21 @@ class Requests(unittest.TestCase):
                 ("/agent-skills/a/scripts/s.py:run", None, "{}"),
             ])
 
+    def test_code_sessions(self):
+        with Server((201, {}, {"id": "s-1"}), (200, {}, SUCCESS), *[(200, {}, {"id": "s-1"})] * 3, (204, {}, b"")) as s:
+            c = Client(s.url)
+            self.assertEqual(c.create_code_session()["id"], "s-1")
+            c.run_code("python", "x", session="s-1")
+            c.code_session("s-1")
+            c.fork_code_session("s-1")
+            c.freeze_code_session("s-1")
+            c.delete_code_session("s-1")
+            self.assertEqual([(a[0], a[1]) for a in s.asked], [
+                ("POST", "/sessions"), ("POST", "/code:run"), ("GET", "/sessions/s-1"), ("POST", "/sessions/s-1:fork"),
+                ("POST", "/sessions/s-1:freeze"), ("DELETE", "/sessions/s-1"),
+            ])
+            self.assertEqual(json.loads(s.asked[1][3]), {"language": "python", "code": "x", "session": "s-1"})
+
     def test_a_decision(self):
         done = events(("done", {"conversation_id": "c", "answer": "x", "stop_reason": "completed"}))
         limits = {"max_iterations": 1, "max_tool_calls": 2, "max_tokens": 3, "max_validation_retries": 4, "timeout_ms": 5, "tools": "code"}
