@@ -66,7 +66,9 @@ var notRun = map[string]string{
 
 	"bin/openskill serve":          "it does not end; the test starts it, on a port of its own",
 	"bin/openskill skill registry": "it does not end; the test starts it, on a port of its own",
-	"bin/openskill chat":           "it talks to a terminal; the tests of cmd/openskill have one",
+	"bin/openskill skill add github:anthropics/skills/skills/pdf --to ./skills\nbin/openskill skill add github:anthropics/skills@main --skill docx --skill xlsx --to ./skills": "it fetches from GitHub; one from a host is shown",
+
+	"bin/openskill chat": "it talks to a terminal; the tests of cmd/openskill have one",
 	"bin/openskill serve --listen 127.0.0.1:9000 --skills ./skills --data ./data": "it does not end, and takes a fixed port",
 	"bin/openskill skill build ./slugify":                                         "it fetches a toolchain and takes minutes; the tests of cmd/openskill build by it",
 	"make skills\nmake runtimes":                                                  "they fetch, and write into the repository",

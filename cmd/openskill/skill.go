@@ -12,7 +12,7 @@ func (a *cli) skillCommand() *cobra.Command {
 	cmd.AddCommand(
 		a.skillNewCommand(), a.skillBuildCommand(), a.skillTestCommand(), a.skillDevCommand(), a.skillBenchCommand(),
 		a.skillKeygenCommand(), a.skillSignCommand(), a.skillVerifyCommand(),
-		a.skillPushCommand(), a.skillPullCommand(), a.skillSearchCommand(),
+		a.skillAddCommand(), a.skillPushCommand(), a.skillPullCommand(), a.skillSearchCommand(),
 		a.skillExportCommand(), a.skillImportCommand(), a.labCommand("registry", "Serve an OCI registry on this machine, for trying out", "skill registry"),
 	)
 	return cmd

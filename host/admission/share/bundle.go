@@ -226,14 +226,9 @@ func (c *Carrier) Import(ctx context.Context, b *Bundle, o PullOptions) ([]*Pull
 			seen[id] = true
 			ready = append(ready, place)
 		}
-		for _, place := range ready {
-			one, err := place()
-			if err != nil {
-				return err
-			}
-			done = append(done, one)
-		}
-		return nil
+		var err error
+		done, err = placeAll(ready)
+		return err
 	})
 	return done, err
 }

@@ -23,10 +23,10 @@ import (
 var (
 	sha256Digest  = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	threeNumbers  = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+`)
-	errPlainHTTP  = errors.New("the registry redirects to an address without TLS")
-	errTooMany    = errors.New("too many redirects of the registry")
+	errPlainHTTP  = errors.New("the server redirects to an address without TLS")
+	errTooMany    = errors.New("too many redirects of the server")
 	errEnough     = errors.New("enough")
-	errNotAllowed = errors.New("the registry redirects to another host")
+	errNotAllowed = errors.New("the server redirects to another host")
 )
 
 // Version reports whether s is a semantic version, as manifests have them.
@@ -82,19 +82,19 @@ func told(ctx context.Context, host string, err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fail(skill.Timeout, "the registry %s timed out", host)
+		return fail(skill.Timeout, "the server %s timed out", host)
 	case ctx.Err() != nil:
 		return fail(skill.Cancelled, "interrupted")
 	case errors.Is(err, errdef.ErrNotFound):
-		return fail(skill.NotFound, "not found in the registry %s", host)
+		return fail(skill.NotFound, "not found on %s", host)
 	case errors.As(err, &answer):
 		return answered(host, answer, err)
 	case errors.Is(err, errPlainHTTP), errors.Is(err, errTooMany), errors.Is(err, errNotAllowed):
 		return fail(skill.NetworkDenied, "%s: %s", host, rootOf(err))
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return fail(skill.Timeout, "the registry %s is unreachable", host)
+		return fail(skill.Timeout, "the server %s is unreachable", host)
 	}
-	return fail(skill.ToolInvocationError, "cannot use the registry %s: %s", host, rootOf(err))
+	return fail(skill.ToolInvocationError, "cannot use the server %s: %s", host, rootOf(err))
 }
 
 // answered tells what a registry said.
@@ -117,7 +117,7 @@ func answered(host string, answer *errcode.ErrorResponse, err error) error {
 	}
 	return &skill.Error{
 		Op: "share", Code: code, Subject: host, Err: err,
-		Message: skill.CleanText(fmt.Sprintf("the registry %s answers with status %d%s", host, answer.StatusCode, word), skill.MaxMessage),
+		Message: skill.CleanText(fmt.Sprintf("the server %s answers with status %d%s", host, answer.StatusCode, word), skill.MaxMessage),
 	}
 }
 

@@ -41,6 +41,9 @@ const (
 // same skill with each run.
 const created = "1970-01-01T00:00:00Z"
 
+// unversioned begins the version of an Agent Skill whose SKILL.md has none.
+const unversioned = "0.0.0-sha"
+
 // maxManifest is the length in bytes of the longest manifest: ours have one or two KiB.
 const maxManifest = 64 << 10
 
@@ -167,7 +170,7 @@ func (c *Carrier) PackFiles(ctx context.Context, folder, staging string) (*Parce
 		return nil, err
 	}
 	d := &admitted.Skill.Descriptor
-	if d.Runner == skill.Agentic && strings.HasPrefix(d.Version, "0.0.0-sha") {
+	if d.Runner == skill.Agentic && strings.HasPrefix(d.Version, unversioned) {
 		return nil, &skill.Error{
 			Op: "share.Pack", Code: skill.InvalidManifest, Subject: string(d.ID),
 			Message: "SKILL.md has no version of three numbers; set one, such as metadata: {version: \"1.0.0\"}",

@@ -79,14 +79,22 @@ func (c *Carrier) restore(ctx context.Context, r *Remote, in *install, id skill.
 	if e.Reference == PlaceBundle {
 		return nil, &skill.Error{Op: "share.Restore", Code: skill.NotFound, Message: fmt.Sprintf("%s was imported from a bundle: import it again", id)}
 	}
-	ref, err := ParseReference(e.Reference)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	if o.Policy == nil {
 		if o.Policy, err = lockedPolicy(id, e); err != nil {
 			return nil, err
 		}
+	}
+	if from, err := ParseOrigin(e.Reference); err == nil {
+		done, err := c.add(ctx, r, from, AddOptions{PullOptions: o}, in)
+		if err != nil {
+			return nil, err
+		}
+		return done[0], nil
+	}
+	ref, err := ParseReference(e.Reference)
+	if err != nil {
+		return nil, err
 	}
 	ref = ref.At(e.Manifest)
 	src, repo, at, err := r.open(ctx, ref)
@@ -191,6 +199,9 @@ func (c *Carrier) Verify(ctx context.Context, folder, staging string, p *Policy)
 
 // place is where a skill of the lock file came from, as a policy takes it.
 func place(reference string) string {
+	if from, err := ParseOrigin(reference); err == nil {
+		return from.place()
+	}
 	if ref, err := ParseReference(reference); err == nil {
 		return ref.Place()
 	}
