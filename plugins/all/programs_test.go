@@ -3,9 +3,12 @@ package all
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"openskill/internal/musttest"
 	"openskill/plugins/runnertest"
@@ -13,8 +16,9 @@ import (
 	"openskill/wasm"
 )
 
-// A script in Python starts the shell and its commands, as it does where they are installed.
-func TestProgramsOfScripts(t *testing.T) {
+// programs are runners that share an engine, of which Python and the shell are installed.
+func programs(t *testing.T) map[skill.Kind]skill.Runner {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("short: compiling runtimes takes seconds")
 	}
@@ -23,10 +27,10 @@ func TestProgramsOfScripts(t *testing.T) {
 		state = filepath.Join("..", "..", ".openskill")
 	}
 	e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: filepath.Join(state, "cache", "wasm")}))(t)
-	defer e.Close()
+	t.Cleanup(func() { _ = e.Close() })
 	runners := map[skill.Kind]skill.Runner{}
 	for _, r := range Sandboxed(Options{Engine: e, StateDir: state}) {
-		defer r.Close()
+		t.Cleanup(func() { _ = r.Close() })
 		runners[r.Kind()] = r
 	}
 	for _, kind := range []skill.Kind{skill.WasmPython, skill.WasmShell} {
@@ -34,6 +38,41 @@ func TestProgramsOfScripts(t *testing.T) {
 			t.Skip(err) // not installed: the message says what to run
 		}
 	}
+	return runners
+}
+
+// TestArchives: zip and unzip of the shell print what those of Info-ZIP print, but for the order of lines, and read
+// archives of Python and the other way round. Names of hostile archives stay in the folder.
+func TestArchives(t *testing.T) {
+	runners := programs(t)
+	text := musttest.Get(os.ReadFile("testdata/archives.sh"))(t)
+	run := func(text string) *skill.Reply {
+		folder := t.TempDir()
+		musttest.Write(t, filepath.Join(folder, "main.sh"), text)
+		return musttest.Get(runnertest.Do(t.Context(), runners[skill.WasmShell], &skill.Call{
+			SkillID: "archives", TraceID: "t-1", Folder: folder, Entry: "main.sh", Trust: skill.Trusted, Script: true,
+			Limits: skill.Limits{Timeout: time.Minute, Memory: 512 << 20, Fuel: 100_000_000_000, Output: 1 << 20, Scratch: 16 << 20},
+		}))(t)
+	}
+	lines := slices.Sorted(strings.Lines(string(run(string(text)).Stdout)))
+	if diff := cmp.Diff(string(musttest.Get(os.ReadFile("testdata/archives.golden"))(t)), strings.Join(lines, "")); diff != "" {
+		t.Errorf("-Info-ZIP +here\n%s", diff)
+	}
+	r := run(`python -c "
+import zipfile
+with zipfile.ZipFile('h.zip', 'w') as z:
+    for name in '../up', '/top', 'a/../../side', './same':
+        z.writestr(name, name)
+"
+mkdir in && cd in && unzip -q ../h.zip; find .. -type f | sort; head -c 40 ../h.zip > cut.zip; unzip cut.zip; echo $?; zip -q f.zip up && python -c "import zipfile; print(zipfile.ZipFile('f.zip').namelist())"`)
+	if got, want := string(r.Stdout), "../h.zip\n../in/a/side\n../in/same\n../in/top\n../in/up\n../main.sh\n9\n['up']\n"; got != want {
+		t.Errorf("hostile: %s, want %s; %s", got, want, r.Stderr)
+	}
+}
+
+// A script in Python starts the shell and its commands, as it does where they are installed.
+func TestProgramsOfScripts(t *testing.T) {
+	runners := programs(t)
 	for _, c := range []struct{ name, text, want string }{
 		{"a command", `print(subprocess.run(["jq", "-c", ".a"], input='{"a": [1, 2]}', capture_output=True, text=True).stdout)`, "[1,2]"},
 		{"the shell", `print(subprocess.check_output("for i in 1 2 3; do echo $((i * i)); done | tac | tr '\\n' ,", shell=True, text=True))`, "9,4,1,"},

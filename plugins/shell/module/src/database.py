@@ -309,7 +309,7 @@ def feed(source):
 
 def main():
     global mode, header, sep, null, bail, db
-    args, given, first = [os.fsencode(a).decode(errors="replace") for a in sys.argv[1:]], [], []
+    args, given, first = [os.fsencode(a).decode(errors="replace") for a in sys.argv[2:]], [], []
     readonly = False
     while args:
         o = args.pop(0)

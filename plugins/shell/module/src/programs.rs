@@ -179,13 +179,19 @@ impl Feed {
     }
 }
 
+/// A command that is a program in Python.
+pub struct InPython(&'static str);
+
 /// sqlite3 by Python's module of that name.
-pub struct Sqlite;
+pub const SQLITE: InPython = InPython(include_str!("database.py"));
+
+/// zip and unzip by Python's zipfile. Those of bashkit have a format of their own.
+pub const ARCHIVE: InPython = InPython(include_str!("archive.py"));
 
 #[async_trait]
-impl Command for Sqlite {
+impl Command for InPython {
     async fn execute(&self, ctx: CommandContext<'_>) -> Result<CommandStatus> {
-        let mut args = vec!["-c".to_string(), include_str!("database.py").to_string()];
+        let mut args = vec!["-c".to_string(), self.0.to_string(), ctx.name.to_string()];
         args.extend_from_slice(ctx.args);
         let mut ctx = ctx;
         (ctx.name, ctx.args) = ("python3", &args);
