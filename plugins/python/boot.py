@@ -348,6 +348,7 @@ def _boot(main, program, written, files, first):
         os.environ.update(entry.partition("=")[::2] for entry in told["env"])
         os.chdir(told["dir"] or "/")
         with_packages()
+        sys.path[1:1] = [folder for folder in os.environ.get("PYTHONPATH", "").split(":") if folder]
         return told["args"]
 
     def interpreter(args):
