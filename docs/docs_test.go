@@ -64,8 +64,10 @@ var notRun = map[string]string{
 
 	"openskill packages add ./weather\nopenskill packages add ./weather 'python:requests>=2' npm:chalk@^5": "it fetches from package indexes; one from a folder is shown",
 
-	"bin/openskill serve":          "it does not end; the test starts it, on a port of its own",
-	"bin/openskill skill registry": "it does not end; the test starts it, on a port of its own",
+	"bin/openskill serve":                                    "it does not end; the test starts it, on a port of its own",
+	"bin/openskill skill registry":                           "it does not end; the test starts it, on a port of its own",
+	"go -C lab run ./official ../skills-of-anthropic/skills": "it needs a clone of that repository; a test runs the cases of those that packages have",
+
 	"bin/openskill skill add github:anthropics/skills/skills/pdf --to ./skills\nbin/openskill skill add github:anthropics/skills@main --skill docx --skill xlsx --to ./skills": "it fetches from GitHub; one from a host is shown",
 
 	"bin/openskill chat": "it talks to a terminal; the tests of cmd/openskill have one",
