@@ -32,6 +32,7 @@ type codeFlags struct {
 	commit    string
 	busy      string
 	session   string
+	agents    []string
 	json      bool
 }
 
@@ -55,7 +56,7 @@ exits with 0.`,
   openskill code --language shell --file data/log.txt=server.log <<< 'grep -c ERROR data/log.txt'`,
 		Args: takes(0, 1),
 	}
-	flags := bindSettings(cmd, "skills", "cli-dir", "data", "state", "debug")
+	flags := bindSettings(cmd, append([]string{"cli-dir", "data", "debug"}, agentSettings...)...)
 	f := cmd.Flags()
 	f.Var(cliflag.Text(&o.language, "LANGUAGE"), "language", "python, javascript, typescript or shell; default: by the ending of FILE, else python")
 	f.Var(cliflag.Texts(&o.files, "[NAME=]PATH"), "file", "put the file PATH into the working folder, as NAME; repeatable")
@@ -67,6 +68,7 @@ exits with 0.`,
 	f.Var(cliflag.Text(&o.commit, "WHEN"), "commit", "when to save changes to the workspace: success or always; default success")
 	f.Var(cliflag.Text(&o.busy, "WHAT"), "busy", "if another call uses the workspace: wait or conflict; default wait")
 	f.Var(cliflag.Text(&o.session, "ID"), "session", "session whose variables the code finds; new: create one and print its ID to standard error")
+	f.Var(cliflag.Texts(&o.agents, "NAME"), "agent-skill", "Agent Skill whose files the code sees in /mnt/skills/NAME; repeatable")
 	f.BoolVar(&o.json, "json", false, "print the Normalized Skill Result instead")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.code(cmd.Context(), flags, &o, strings.Join(args, ""))
@@ -143,11 +145,12 @@ func (a *cli) codeInput(ctx context.Context, o *codeFlags, file string, most int
 		Base64 string `json:"base64"`
 	}
 	in := struct {
-		Language string  `json:"language"`
-		Code     string  `json:"code"`
-		Files    []given `json:"files,omitempty"`
-		Session  string  `json:"session,omitempty"`
-	}{Language: o.language, Session: o.session}
+		Language string   `json:"language"`
+		Code     string   `json:"code"`
+		Files    []given  `json:"files,omitempty"`
+		Session  string   `json:"session,omitempty"`
+		Agents   []string `json:"agent_skills,omitempty"`
+	}{Language: o.language, Session: o.session, Agents: o.agents}
 	if in.Language == "" {
 		in.Language = "python"
 		if file != "" {

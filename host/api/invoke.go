@@ -66,7 +66,7 @@ func (s *Server) code(c *fiber.Ctx, more []string, texts map[string]string) erro
 		_ = given(name, value) // which cannot fail
 	}
 	members := []member{{"limits", limits(&req.Limits)}}
-	for _, name := range append([]string{"code", "files", "workspace", "commit", "busy"}, more...) {
+	for _, name := range append([]string{"code", "files", "workspace", "commit", "busy", "agent_skills"}, more...) {
 		members = append(members, member{name, given})
 	}
 	if err := readMembers(ctx.Request.Body(), "", members); err != nil {

@@ -95,6 +95,22 @@ var scriptKinds = map[string]skill.Kind{
 // interprets text, and a turn of a loop takes some 100,000 units.
 const shellFuel = 10
 
+// AgentFolder implements [dispatch.Scripts].
+func (s scripts) AgentFolder(ctx context.Context, p skill.Principal, name string) (skill.Folder, error) {
+	f, err := s.agents.Folder(ctx, p, name)
+	if err != nil {
+		return skill.Folder{}, err
+	}
+	of := skill.Folder{Name: f.Frontmatter().Name, Path: f.Path(), Digest: f.Digest(), Files: []string{agentskills.FileName}}
+	for _, r := range f.Resources() {
+		of.Files = append(of.Files, r.Info().Name)
+	}
+	for _, r := range f.Scripts() {
+		of.Files = append(of.Files, r.Info().Name)
+	}
+	return of, nil
+}
+
 // Script implements [dispatch.Scripts].
 func (s scripts) Script(ctx context.Context, p skill.Principal, name, script string) (*manifest.Skill, error) {
 	t, err := s.agents.Target(ctx, p, name, script)

@@ -43,7 +43,8 @@ func agentTenants(t *testing.T) (ann, operator, bob asks) {
 		musttest.Do(t, err)
 		return asks{v, text}
 	}
-	return key("acme", skill.ScopeRead, skill.ScopeInvoke, skill.ScopeUpload), key("acme", skill.ScopeRead, skill.ScopeAdmin), key("b", skill.ScopeRead, skill.ScopeInvoke, skill.ScopeUpload)
+	user := []string{skill.ScopeRead, skill.ScopeInvoke, skill.ScopeInvoke + ":run_code", skill.ScopeUpload}
+	return key("acme", user...), key("acme", skill.ScopeRead, skill.ScopeAdmin), key("b", user...)
 }
 
 // note is an Agent Skill whose script prints a word, and what it gets of an address.
@@ -78,6 +79,23 @@ func (a asks) say(t *testing.T, args ...string) string {
 	var data struct{ Output string }
 	musttest.Do(t, json.Unmarshal(r.Data, &data))
 	return strings.Join(strings.Fields(data.Output), " ")
+}
+
+// inCode runs a script of the Agent Skill note in code of the caller, and returns what it printed, or the error's code.
+func (a asks) inCode(t *testing.T, args string) string {
+	t.Helper()
+	body := musttest.Get(json.Marshal(map[string]any{
+		"language": "python", "code": "import runpy, sys\nsys.argv[1:] = " + args + "\n_ = runpy.run_path('/mnt/skills/note/scripts/say.py', run_name='__main__')", "agent_skills": []string{"note"},
+	}))(t)
+	_, text := a.ask(t, "POST", "/code:run", "application/json", string(body))
+	var r skill.Result
+	musttest.Do(t, json.Unmarshal([]byte(text), &r))
+	if r.Error != nil {
+		return string(r.Error.Code)
+	}
+	var data struct{ Stdout string }
+	musttest.Do(t, json.Unmarshal(r.Data, &data))
+	return strings.Join(strings.Fields(data.Stdout), " ")
 }
 
 // mcp sends one request of the Model Context Protocol.
@@ -143,6 +161,9 @@ func TestUploadedAgentSkill(t *testing.T) {
 	}
 
 	// Nobody else finds it.
+	if own, others := ann.inCode(t, "[]"), bob.inCode(t, "[]"); own != "one" || others != "NOT_FOUND" {
+		t.Errorf("in code: %s and %s", own, others)
+	}
 	for _, path := range []string{"/agent-skills/note", "/skills/note", "/skills/note/versions", "/agent-skills/note/resources/references/a.txt"} {
 		if status, text := bob.ask(t, "GET", path, "", ""); status != 404 {
 			t.Errorf("another tenant: %s: %d %s", path, status, text)
@@ -259,6 +280,9 @@ func TestUploadedAgentSkillAsks(t *testing.T) {
 	}
 	if got := ann.say(t, other.URL); got != "GUEST_EXIT" {
 		t.Errorf("another address: %s", got)
+	}
+	if plain, asking := ann.inCode(t, "[]"), ann.inCode(t, fmt.Sprintf("[%q]", allowed.URL)); plain != "one" || asking != "GUEST_EXIT" {
+		t.Errorf("in code: %s and %s", plain, asking)
 	}
 	if got := bob.say(t, allowed.URL); got != "GUEST_EXIT" {
 		t.Errorf("another tenant's skill of the name, with the same files: %s", got)

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"openskill/host/records"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
@@ -20,7 +22,8 @@ type code struct {
 	target   skill.Target
 	text     []byte
 	language string
-	session  string // id, or "new"; "": none
+	session  string   // id, or "new"; "": none
+	agents   []string // Agent Skills whose files the code sees
 }
 
 // languages maps the languages of run_code to a runner and a file name.
@@ -42,6 +45,7 @@ func (c *call) readCode() error {
 		Workspace      string
 		Session        string
 		Commit, Busy   string
+		AgentSkills    []string `json:"agent_skills"`
 	}
 	if err := json.Unmarshal(c.request.Input, &in); err != nil {
 		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Message: "the input must be an object with language and code", Err: err}
@@ -50,12 +54,41 @@ func (c *call) readCode() error {
 	if !ok {
 		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Subject: "language", Message: "unknown language"}
 	}
-	c.code, c.fileRefs = &code{target: target, text: []byte(in.Code), language: in.Language, session: in.Session}, slices.Concat(in.Files, c.request.Files)
+	c.code, c.fileRefs = &code{target: target, text: []byte(in.Code), language: in.Language, session: in.Session, agents: in.AgentSkills}, slices.Concat(in.Files, c.request.Files)
 	if c.workspaceRef = c.request.Workspace; in.Workspace != "" {
 		c.workspaceRef = skill.WorkspaceRef{ID: in.Workspace, Always: in.Commit == "always", NoWait: in.Busy == "conflict"}
 	}
 	c.joinConversation()
 	return c.checkFiles(target.Entry)
+}
+
+// maxAgentFiles is the maximum number of files of the Agent Skills of a call.
+const maxAgentFiles = 2000
+
+// withAgentSkills finds the Agent Skills whose files the code of a call sees. The record contains their digests.
+func (d *Dispatcher) withAgentSkills(ctx context.Context, c *call) error {
+	if c.code == nil || len(c.code.agents) == 0 {
+		return nil
+	}
+	refuse := func(code skill.Code, message string) error {
+		return &skill.Error{Op: "dispatch.agentSkills", Code: code, Subject: "agent_skills", Message: message}
+	}
+	if d.o.Scripts == nil {
+		return refuse(skill.NotFound, "this host has no Agent Skills")
+	}
+	files := 0
+	for _, name := range c.code.agents {
+		of, err := d.o.Scripts.AgentFolder(ctx, c.principal, name)
+		if err != nil {
+			return err
+		}
+		if files += len(of.Files); files > maxAgentFiles {
+			return refuse(skill.PayloadTooLarge, fmt.Sprintf("the Agent Skills of a call must not have more than %d files in total; name fewer", maxAgentFiles))
+		}
+		c.folders = append(c.folders, of)
+		c.fileInfos = append(c.fileInfos, records.FileInfo{Name: skill.AgentSkillsDir + "/" + of.Name, SHA256: strings.TrimPrefix(of.Digest, "sha256:")})
+	}
+	return nil
 }
 
 // codeOutcome returns the outcome of a run_code call. On failure, the error's details contain all that the

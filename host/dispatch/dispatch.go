@@ -192,6 +192,7 @@ type call struct {
 	code         *code                // of run_code; nil: any other skill
 	fileRefs     []skill.FileRef      // files that the request names, checked
 	files        []skill.File         // content of fileRefs, then of the workspace
+	folders      []skill.Folder       // of Agent Skills
 	fileInfos    []records.FileInfo   // of fileRefs, for the record
 	workspaceRef skill.WorkspaceRef
 	session      *records.HeldSession // before the call; nil: it has none

@@ -101,6 +101,9 @@ func (d *Dispatcher) withFiles(next handler) handler {
 			file.Name = r.Name
 			c.files, c.fileInfos = append(c.files, file), append(c.fileInfos, info)
 		}
+		if err := d.withAgentSkills(ctx, c); err != nil {
+			return err
+		}
 		return next(ctx, c)
 	}
 }

@@ -291,7 +291,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 	default:
 		return invalidFile("files", "and workspace are not supported by skills that run outside the sandbox")
 	}
-	work.Files, work.ReportRemoved = append(work.Files, c.files...), c.workspace != nil
+	work.Files, work.Folders, work.ReportRemoved = append(work.Files, c.files...), c.folders, c.workspace != nil
 	if err := d.tape(c, work); err != nil {
 		return err
 	}
@@ -343,7 +343,7 @@ func (d *Dispatcher) choose(ctx context.Context, c *call) (skill.Runner, skill.T
 	spec := s.Spec(target, c.principal.Tenant)
 	spec.Script = c.script != nil || s.Code
 	if s.Code {
-		spec.Code = c.code.text
+		spec.Code, spec.Folders = c.code.text, c.folders
 	}
 	return d.o.Runners.Choose(ctx, spec, target, fallback)
 }

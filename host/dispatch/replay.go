@@ -78,7 +78,7 @@ func (d *Dispatcher) tape(c *call, work *skill.Call) error {
 			}
 		}
 		work.Replay = c.again.Draws
-	case d.o.Recordings != nil && c.started != nil && c.session == nil: // a replay would need the memory before the call
+	case d.o.Recordings != nil && c.started != nil && c.session == nil && len(c.folders) == 0: // a replay would need the memory and the folders as they were
 		work.Record = d.o.Recordings.Most()
 	}
 	c.work = work

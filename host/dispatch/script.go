@@ -20,6 +20,8 @@ type Scripts interface {
 	// Script finds one as a skill whose target is the script. Its version may be "". The
 	// error is a *skill.Error.
 	Script(ctx context.Context, p skill.Principal, name, script string) (*manifest.Skill, error)
+	// AgentFolder returns the folder of an Agent Skill with the files that p may read.
+	AgentFolder(ctx context.Context, p skill.Principal, name string) (skill.Folder, error)
 }
 
 // The most that the command line of a script may have.

@@ -22,6 +22,11 @@ func (f found) Script(_ context.Context, _ skill.Principal, name, _ string) (*ma
 	return f.Skill, nil
 }
 
+// AgentFolder finds nothing.
+func (found) AgentFolder(_ context.Context, _ skill.Principal, name string) (skill.Folder, error) {
+	return skill.Folder{}, &skill.Error{Op: "test", Code: skill.NotFound, Message: "there is no " + name}
+}
+
 func withScripts(t *testing.T, change func(*Options)) *house {
 	t.Helper()
 	limits := skill.LimitsJSON{TimeoutMS: 1000, MemoryMB: 64, Fuel: 1000, OutputKB: 1, ScratchMB: 1}.Limits()

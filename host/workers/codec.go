@@ -208,6 +208,10 @@ func (w *wireCall) append(b []byte) []byte {
 	for _, f := range w.Files {
 		b = appendText(binary.AppendUvarint(appendText(b, f.Name), uint64(f.Size)), f.Path)
 	}
+	b = binary.AppendUvarint(b, uint64(len(c.Folders)))
+	for i := range c.Folders {
+		b = appendTexts(appendText(appendText(b, c.Folders[i].Name), c.Folders[i].Path), c.Folders[i].Files)
+	}
 	b = binary.AppendUvarint(b, c.Record)
 	b = binary.AppendUvarint(b, uint64(w.Replay))
 	b = appendBool(b, c.Session != nil)
@@ -240,6 +244,9 @@ func (w *wireCall) read(head []byte) error {
 	c.Script, c.Code, c.ReportRemoved = r.bool(), r.bool(), r.bool()
 	for n := r.length(); n > 0 && !r.bad; n-- {
 		w.Files = append(w.Files, wireGiven{r.text(), r.length(), r.text()})
+	}
+	for n := r.length(); n > 0 && !r.bad; n-- {
+		c.Folders = append(c.Folders, skill.Folder{Name: r.text(), Path: r.text(), Files: r.texts()})
 	}
 	c.Record, w.Replay = r.number(), r.length()
 	if r.bool() {

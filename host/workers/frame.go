@@ -12,7 +12,7 @@ import (
 )
 
 // protocol is the version of what is said between a host and a worker.
-const protocol = 9
+const protocol = 10
 
 // kind says what a frame is.
 type kind byte

@@ -104,7 +104,7 @@ func say(conn io.Writer, kind byte, call uint64, length int, head string, body [
 // names is said instead of an answer.
 func beHostile() error {
 	beside := os.NewFile(3, "host")
-	say(beside, sayHello, 0, -1, `{"version":9,"narrows":false,"protections":[]}`, nil)
+	say(beside, sayHello, 0, -1, `{"version":10,"narrows":false,"protections":[]}`, nil)
 	for {
 		oob := make([]byte, 64)
 		n, got, _, _, err := syscall.Recvmsg(4, make([]byte, 1), oob, 0)

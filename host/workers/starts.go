@@ -25,7 +25,7 @@ var starters = []string{
 }
 
 // shellStarters are those of scripts for a shell, whose own commands are part of it.
-var shellStarters = []string{"python", "node", "sqlite3", ".py", ".js", ".mjs"}
+var shellStarters = []string{"python", "node", "sqlite3", "zip", ".py", ".js", ".mjs"}
 
 var errStarts = errors.New("it may start programs")
 
@@ -34,6 +34,11 @@ var errStarts = errors.New("it may start programs")
 func startsPrograms(call *skill.Call) bool {
 	if !call.Script || call.Folder == "" {
 		return false
+	}
+	if call.Code {
+		return slices.ContainsFunc(call.Files, func(f skill.File) bool {
+			return f.Name == call.Entry && mayStart(f.Name, f.Data)
+		})
 	}
 	root, err := os.OpenRoot(call.Folder)
 	if err != nil {
@@ -45,30 +50,38 @@ func startsPrograms(call *skill.Call) bool {
 		if files++; err != nil || files > maxScriptFiles {
 			return errStarts
 		}
-		words := starters
-		switch path.Ext(name) {
-		case ".sh", ".bash":
-			words = shellStarters
-		case "":
-			words = slices.Concat(starters, shellStarters)
-		case ".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".jsx":
-		default:
-			return nil
-		}
-		if !d.Type().IsRegular() {
+		if startersOf(name) == nil || !d.Type().IsRegular() {
 			return nil // links too: to what is in the folder, or outside of what scripts see
 		}
 		text, err := readScript(root, name, left)
 		left -= int64(len(text))
-		lower := bytes.ToLower(text)
-		if first, rest, _ := bytes.Cut(lower, []byte("\n")); bytes.HasPrefix(first, []byte("#!")) {
-			lower = rest
-		}
-		if err != nil || left <= 0 || slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(lower, []byte(w)) }) {
+		if err != nil || left <= 0 || mayStart(name, text) {
 			return errStarts
 		}
 		return nil
 	}) != nil
+}
+
+// startersOf returns the words of scripts with this name that start programs; nil if the name is not that of a script.
+func startersOf(name string) []string {
+	switch path.Ext(name) {
+	case ".sh", ".bash":
+		return shellStarters
+	case "":
+		return slices.Concat(starters, shellStarters)
+	case ".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".jsx":
+		return starters
+	}
+	return nil
+}
+
+// mayStart reports whether the text of a script may start programs.
+func mayStart(name string, text []byte) bool {
+	lower := bytes.ToLower(text)
+	if first, rest, _ := bytes.Cut(lower, []byte("\n")); bytes.HasPrefix(first, []byte("#!")) {
+		lower = rest
+	}
+	return slices.ContainsFunc(startersOf(name), func(w string) bool { return bytes.Contains(lower, []byte(w)) })
 }
 
 // readScript reads a file up to so many bytes.

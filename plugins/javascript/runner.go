@@ -42,7 +42,7 @@ func New(e *wasm.Engine, opts *Options) *Runner {
 	of := sandbox.CallsOf{Engine: e, Op: "javascript", Runtime: "JavaScript", Outgoing: opts.Outgoing, Programs: opts.Programs}
 	if HasNode() {
 		of.Kind, of.Names, of.Command = skill.WasmJavaScript, []string{"node", "nodejs"}, r.process
-		of.Plan = func(context.Context, *sandbox.Folder) (skill.Plan, error) { return r.plan() }
+		of.Plan = func(context.Context, *skill.Spec) (skill.Plan, error) { return r.plan() }
 	}
 	r.calls = sandbox.NewCalls(of)
 	return r

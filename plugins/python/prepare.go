@@ -3,7 +3,9 @@ package python
 import (
 	"context"
 	"io"
+	"io/fs"
 	"os"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,6 +27,7 @@ type planner struct {
 	mu       sync.Mutex
 	runtimes map[string]opened
 	scripts  map[scriptKey]imported
+	folders  map[string][]string // what the files of a folder import, by its digest
 }
 
 // opened is what is known of a runtime.
@@ -116,10 +119,73 @@ func (p *planner) on(plan *skill.Plan, requires []string) (err error) {
 	return nil
 }
 
-// plain plans the runtime that a process has of which nothing else is known.
-func (r *Runner) plain(context.Context, *sandbox.Folder) (plan skill.Plan, err error) {
+// processes plans the runtime of the processes that a script starts. What they import is not known before they start, so
+// the runtime has the packages that any Python file of the script's folder, or of the folders that code sees, imports.
+func (r *Runner) processes(_ context.Context, s *skill.Spec) (plan skill.Plan, err error) {
+	folders := s.Folders
+	if s.Code == nil {
+		folders = []skill.Folder{{Path: s.Folder, Digest: s.Digest}}
+	}
+	plan.Imports = packagesOf(s.Code)
+	for i := range folders {
+		plan.Imports = append(plan.Imports, r.planner.importedIn(&folders[i])...)
+	}
 	err = r.planner.on(&plan, nil)
+	plan.Imports = nil
 	return plan, err
+}
+
+// The bounds of importedIn.
+const (
+	maxFolders     = 1000
+	maxFolderFiles = 1000
+	maxFolderBytes = 4 << 20
+)
+
+// importedIn returns the packages of runtimes that the Python files of a folder seem to import. They are remembered by
+// the digest of the folder.
+func (p *planner) importedIn(of *skill.Folder) []string {
+	if of.Digest == "" || of.Path == "" {
+		return nil
+	}
+	p.mu.Lock()
+	names, known := p.folders[of.Digest]
+	p.mu.Unlock()
+	if known {
+		return names
+	}
+	root, err := os.OpenRoot(of.Path)
+	if err != nil {
+		return nil // the run tells what is wrong
+	}
+	defer root.Close()
+	files, left := 0, maxFolderBytes
+	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if files++; err != nil || files > maxFolderFiles || left <= 0 {
+			return fs.SkipAll
+		}
+		if path.Ext(name) != ".py" || !d.Type().IsRegular() {
+			return nil
+		}
+		f, err := root.Open(name)
+		if err != nil {
+			return nil //nolint:nilerr // the run tells what is wrong
+		}
+		defer f.Close()
+		text, _ := io.ReadAll(io.LimitReader(f, int64(left)))
+		left -= len(text)
+		names = append(names, packagesOf(text)...)
+		return nil
+	})
+	slices.Sort(names)
+	names = slices.Compact(names)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.folders == nil || len(p.folders) >= maxFolders {
+		p.folders = map[string][]string{}
+	}
+	p.folders[of.Digest] = names
+	return names
 }
 
 // runtime gives an installed runtime, whose files were verified when it was first asked for.

@@ -56,7 +56,7 @@ func New(e *wasm.Engine, opts *Options) *Runner {
 	}
 	r.calls = sandbox.NewCalls(sandbox.CallsOf{
 		Engine: e, Op: "python", Runtime: "Python", Outgoing: opts.Outgoing, Programs: opts.Programs,
-		Kind: skill.WasmPython, Names: []string{"python3", "python"}, ForCode: []string{"skill"}, Command: r.command, Plan: r.plain,
+		Kind: skill.WasmPython, Names: []string{"python3", "python"}, ForCode: []string{"skill"}, Command: r.command, Plan: r.processes,
 	})
 	return r
 }

@@ -42,7 +42,7 @@ func New(e *wasm.Engine, opts *Options) *Runner {
 	r.calls = sandbox.NewCalls(sandbox.CallsOf{
 		Engine: e, Op: "shell", Runtime: "shell", Outgoing: opts.Outgoing, Programs: opts.Programs,
 		Kind: skill.WasmShell, Names: commands, Command: r.command,
-		Plan: func(context.Context, *sandbox.Folder) (plan skill.Plan, err error) {
+		Plan: func(context.Context, *skill.Spec) (plan skill.Plan, err error) {
 			plan.Module, err = r.runtime.module()
 			return plan, err
 		},

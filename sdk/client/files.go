@@ -41,7 +41,9 @@ type Code struct {
 	Workspace string `json:"workspace,omitempty"`
 	// Session is the id of a session, whose variables the code finds; "new" creates one; "": none. Python only.
 	Session string `json:"session,omitempty"`
-	Commit  string `json:"commit,omitempty"`
+	// AgentSkills are the names of Agent Skills whose files the code sees in /mnt/skills/NAME.
+	AgentSkills []string `json:"agent_skills,omitempty"`
+	Commit      string   `json:"commit,omitempty"`
 	// Busy is what happens if another call uses the workspace: "wait" (the default), or "conflict" for an error.
 	Busy   string           `json:"busy,omitempty"`
 	Limits skill.LimitsJSON `json:"limits,omitzero"` // can only lower what the host allows

@@ -62,6 +62,8 @@ type Call struct {
 	Session *SessionState
 	// Files are put into the working folder before the guest runs.
 	Files []File
+	// Folders are those of Agent Skills whose files a Code call sees in [AgentSkillsDir].
+	Folders []Folder
 	// ReportRemoved asks for Reply.Removed.
 	ReportRemoved bool
 	// Record is how many bytes the draws of a Recording may have; 0: none is made.
@@ -76,6 +78,17 @@ type File struct {
 	Name string // a path in the working folder, slash-separated
 	Data []byte
 	Path string // absolute path of the content on the host; "": use Data
+}
+
+// AgentSkillsDir is where code sees the folders of Agent Skills.
+const AgentSkillsDir = "/mnt/skills"
+
+// Folder is the folder of an Agent Skill, as the code of a caller sees it.
+type Folder struct {
+	Name   string   // of the skill
+	Path   string   // absolute path on the host
+	Digest string   // of its files
+	Files  []string // paths in the folder, slash-separated; no others are visible
 }
 
 // Reply is what a run left behind. Exactly one of these holds: Code is "" and

@@ -44,6 +44,7 @@ type Spec struct {
 	Requires []string // packages that the manifest names, which choose the runtime
 	Script   bool     // as in [Call]
 	Code     []byte   // content of the Entry of a Code call; nil: the Entry is a file of Folder
+	Folders  []Folder // of Agent Skills, whose files a Code call sees
 	// Module is the digest of the entry's file, where whoever asks has verified it, as that of an
 	// upload is; "": Prepare reads the file.
 	Module string

@@ -133,6 +133,9 @@ export type AgentSkillList = {
 
 export type AgentSkillName = string;
 
+/** Agent Skills whose files the code sees in `/mnt/skills/NAME`. They require `skills:read`. */
+export type AgentSkillNames = string[];
+
 export type AgentTask = {
   /** What the model is told besides. */
   context?: Record<string, unknown> | null;
@@ -379,6 +382,7 @@ export type ChatUsage = {
 };
 
 export type CodeRequest = {
+  agent_skills?: AgentSkillNames;
   busy?: Busy;
   /** The whole program. It runs as `main.py`, `main.js`, `main.ts` or `main.sh` in its working folder. */
   code: string;

@@ -41,7 +41,7 @@ type CallsOf struct {
 	Names    []string
 	ForCode  []string // more names, only for Code calls
 	Command  Command
-	Plan     Planner // of the runtime alone, for Programs
+	Plan     func(ctx context.Context, s *skill.Spec) (skill.Plan, error) // of the runtime of processes of a script
 }
 
 // NewCalls makes the calls of a runner.
@@ -74,7 +74,7 @@ func (c *Calls) Prepare(ctx context.Context, s *skill.Spec, planner Planner) (sk
 	}
 	plan, err := planner(ctx, folder)
 	if err == nil && s.Script {
-		plan.Programs = c.of.Programs.plans(ctx)
+		plan.Programs = c.of.Programs.plans(ctx, s)
 	}
 	if err != nil || c.of.Engine == nil || plan.Module.Digest == "" {
 		return plan, err

@@ -363,7 +363,7 @@ func (s *Images) image(program func(begin *wasm.Start) *wasm.Program, t *taped, 
 // program is what the image of a key starts. begin is how it begins, where runs are
 // recorded or made again; else nil.
 func (s *Images) program(key imageKey, call *skill.Call, start *Start, begin *wasm.Start) *wasm.Program {
-	of := skill.Call{Folder: call.Folder, Trust: call.Trust, Grants: call.Grants, Limits: skill.Limits{Scratch: key.scratch}, Script: call.Script, SkillID: call.SkillID, Record: call.Record}
+	of := skill.Call{Folder: call.Folder, Trust: call.Trust, Grants: call.Grants, Limits: skill.Limits{Scratch: key.scratch}, Script: call.Script, Code: call.Code, SkillID: call.SkillID, Record: call.Record}
 	mounts := append(start.Mounts[:len(start.Mounts):len(start.Mounts)], devices()...)
 	mounts = append(mounts, mounted(key.binaries)...)
 	return &wasm.Program{

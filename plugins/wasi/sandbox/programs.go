@@ -57,13 +57,13 @@ func (p *Programs) named(name string) *Calls {
 }
 
 // plans are the programs of a script: those whose runtimes are installed.
-func (p *Programs) plans(ctx context.Context) []skill.Program {
+func (p *Programs) plans(ctx context.Context, s *skill.Spec) []skill.Program {
 	if p == nil {
 		return nil
 	}
 	var all []skill.Program
 	for _, c := range p.all() {
-		if plan, err := c.of.Plan(ctx, nil); err == nil {
+		if plan, err := c.of.Plan(ctx, s); err == nil {
 			all = append(all, skill.Program{Kind: c.of.Kind, Runtime: plan.Runtime, Module: plan.Module})
 		}
 	}

@@ -31,8 +31,9 @@ func Dir(call *skill.Call) string {
 
 // The folders of a script's own file system that are seen there.
 const (
-	own  = "skill"
-	temp = "tmp"
+	own   = "skill"
+	temp  = "tmp"
+	agent = "agent" // the folders of Agent Skills
 )
 
 // maxScriptFiles is how many files and folders a skill's folder may have so that its
@@ -40,23 +41,29 @@ const (
 const maxScriptFiles = 10_000
 
 // workplace makes the files of a script: the skill's folder, which it may write to as
-// it would outside, and a folder for temporary files. Both are the run's own.
-func (v *View) workplace(scratch guestfs.Limits) error {
+// it would outside, and a folder for temporary files. Both are the run's own. Code begins in an empty folder that is
+// the same on all hosts, since its memory knows it, and sessions go on at other hosts.
+func (v *View) workplace(scratch guestfs.Limits, code bool) error {
 	v.work = guestfs.NewMemory(scratch)
-	if err := v.work.Shadow(own, v.folder, maxScriptFiles); err != nil {
+	folders := []string{temp, agent}
+	if code {
+		folders = append(folders, own)
+	} else if err := v.work.Shadow(own, v.folder, maxScriptFiles); err != nil {
 		return &skill.Error{
 			Op: "sandbox.View", Code: skill.InvalidManifest, Subject: "folder", Err: err,
 			Message: "the skill's folder has more than 10000 files or too deeply nested folders for its scripts",
 		}
 	}
-	if errno := v.work.Mkdir(temp); errno != 0 {
-		return &skill.Error{Op: "sandbox.View", Code: skill.Internal, Err: errno}
+	for _, name := range folders {
+		if errno := v.work.Mkdir(name); errno != 0 {
+			return &skill.Error{Op: "sandbox.View", Code: skill.Internal, Err: errno}
+		}
 	}
 	return nil
 }
 
-// bring returns begin, which puts the files of a call into the working folder: that of a script, or /work. It opens
-// the host folders of the files; the caller must call release.
+// bring returns begin, which puts the files of a call into the working folder, that of a script or /work, and those of
+// Agent Skills into their folders. It opens the host folders of the files; the caller must call release.
 func (f *Folders) bring(call *skill.Call) (begin func(wasm.Files) error, release func(), err error) {
 	var open []*Folder
 	release = func() {
@@ -64,8 +71,17 @@ func (f *Folders) bring(call *skill.Call) (begin func(wasm.Files) error, release
 			d.Release()
 		}
 	}
-	if len(call.Files) == 0 {
+	if len(call.Files) == 0 && len(call.Folders) == 0 {
 		return nil, release, nil
+	}
+	folders := make([]guestfs.FS, len(call.Folders))
+	for i := range call.Folders {
+		d, err := f.Acquire(call.Folders[i].Path, false)
+		if err != nil {
+			release()
+			return nil, nil, notSeen(&call.Folders[i], err)
+		}
+		open, folders[i] = append(open, d), d
 	}
 	from := make([]guestfs.FS, len(call.Files))
 	for i := range call.Files {
@@ -98,6 +114,14 @@ func (f *Folders) bring(call *skill.Call) (begin func(wasm.Files) error, release
 				return notBrought(file, err)
 			}
 		}
+		for i := range call.Folders {
+			of := &call.Folders[i]
+			for _, name := range of.Files {
+				if err := files.Scratch.Give(agent+"/"+of.Name+"/"+name, folders[i], name); err != nil {
+					return notSeen(of, err)
+				}
+			}
+		}
 		return nil
 	}, release, nil
 }
@@ -118,6 +142,13 @@ func removedFiles(m *guestfs.Memory, call *skill.Call) (names []string) {
 		}
 	}
 	return names
+}
+
+func notSeen(of *skill.Folder, err error) error {
+	return &skill.Error{
+		Op: "sandbox.bring", Code: skill.Conflict, Subject: "agent_skills", Err: err,
+		Message: "the files of the Agent Skill " + skill.CleanText(of.Name, 80) + " changed; retry",
+	}
 }
 
 func notBrought(file *skill.File, err error) error {

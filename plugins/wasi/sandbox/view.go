@@ -78,17 +78,20 @@ func (f *Folders) view(call *skill.Call, begin *wasm.Start, more []guestfs.Mount
 		return nil, err
 	}
 	v := &View{Granted: g}
-	mounts := make([]guestfs.Mount, 0, 3+len(more))
+	mounts := make([]guestfs.Mount, 0, 4+len(more))
 	scratch := guestfs.Limits{Bytes: int64(min(call.Limits.Scratch, math.MaxInt64))} // bounded
 	if begin != nil {
 		scratch.Now = func() time.Time { return begin.Made }
 	}
 	if call.Script {
-		if err := v.workplace(scratch); err != nil {
+		if err := v.workplace(scratch, call.Code); err != nil {
 			v.Close()
 			return nil, err
 		}
 		mounts = append(mounts, guestfs.Mount{Path: Dir(call), FS: v.work.Sub(own)}, guestfs.Mount{Path: tempDir, FS: v.work.Sub(temp)})
+		if call.Code {
+			mounts = append(mounts, guestfs.Mount{Path: skill.AgentSkillsDir, FS: v.work.Sub(agent)})
+		}
 	} else {
 		mounts = append(mounts, guestfs.Mount{Path: skillDir, FS: g.folder})
 	}
