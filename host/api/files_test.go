@@ -131,3 +131,12 @@ func TestWorkspaceOfCalls(t *testing.T) {
 		}
 	}
 }
+
+// TestForkRefusesUnknownKeys: a body with one known key names it, and is a mistake of the client.
+func TestForkRefusesUnknownKeys(t *testing.T) {
+	w := newWorld(t)
+	resp, body := w.as(t, "ann", "POST", "/workspaces/a:fork", `{"id":"b","files":[]}`)
+	if resp.StatusCode != 400 || !strings.Contains(string(body), `"files: is not a known key; id is the only one"`) {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}

@@ -34,20 +34,23 @@ func memberOf(members []member, within string) func(key, value []byte) error {
 		field := within + string(key)
 		i := slices.IndexFunc(members, func(m member) bool { return m.name == string(key) })
 		if i < 0 {
-			return invalidField(field, "is not a known key; "+namesOf(members)+" are")
+			return invalidField(field, "is not a known key; "+namesOf(members))
 		}
 		return members[i].read(field, value)
 	}
 }
 
-// namesOf lists members as a sentence does. There are two at least.
+// namesOf lists the members, which are one or more, as the end of a sentence.
 func namesOf(members []member) string {
 	last := len(members) - 1
 	names := members[0].name
+	if last == 0 {
+		return names + " is the only one"
+	}
 	for _, m := range members[1:last] {
 		names += ", " + m.name
 	}
-	return names + " and " + members[last].name
+	return names + " and " + members[last].name + " are"
 }
 
 // text reads a string of 1 to most characters; most 0: of any length, also none.
