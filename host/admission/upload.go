@@ -98,6 +98,8 @@ type Source struct {
 	// Trust is that of a skill that somebody vouches for. The zero value is a stranger's,
 	// and so is every upload; a trusted one may have what runs outside of the sandbox.
 	Trust skill.Trust
+	// Accept refuses a skill that passed all checks, because it is not the one that the caller wants; nil: none.
+	Accept func(d *skill.Descriptor) error
 }
 
 // Admitted is a checked skill on disk.
@@ -144,6 +146,11 @@ func (a *Admission) Admit(ctx context.Context, src Source, staging string) (admi
 	s, err := w.inspect(ctx, src)
 	if err != nil {
 		return nil, err
+	}
+	if src.Accept != nil {
+		if err := src.Accept(&s.Descriptor); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.tree.seal(); err != nil {
 		return nil, err
