@@ -149,6 +149,38 @@ func (s *Store) Own(tenant string, id skill.ID) []string {
 	return names
 }
 
+// Uploaded is what a tenant has of a skill that it uploaded.
+type Uploaded struct {
+	ID       skill.ID
+	Default  string            // the version of calls without a version; the newest if there is none
+	Versions []UploadedVersion // without deleted ones, in the order of their upload; at least one
+}
+
+// UploadedVersion is one version of an [Uploaded].
+type UploadedVersion struct {
+	Version, Description string
+	At                   time.Time
+}
+
+// UploadsOf returns what a tenant has of a skill, or of all its skills if id is "", without descriptions. The order
+// is arbitrary.
+func (s *Store) UploadsOf(tenant string, id skill.ID) (list []Uploaded) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for k, r := range s.skills {
+		live := r.live()
+		if k.tenant != tenant || id != "" && k.id != id || len(live) == 0 {
+			continue
+		}
+		u := Uploaded{ID: k.id, Default: r.currentOr().version}
+		for _, v := range live {
+			u.Versions = append(u.Versions, UploadedVersion{Version: v.version, At: v.uploadedAt})
+		}
+		list = append(list, u)
+	}
+	return list
+}
+
 // Get finds a version for a caller of a tenant; "" is the current one. A version
 // that is disabled is found, and its Descriptor says so. The files are those that
 // were admitted: they are compared when they look different from before. The error
