@@ -106,6 +106,7 @@ func requestFor(t testing.TB, r api.Route, about things) request {
 	t.Helper()
 	out := request{method: r.Method}
 	out.path = strings.NewReplacer(
+		"/v1/skills/{id}/versions/{version}", "/v1/skills/skill_"+about.skill+"/versions/1.0.0", "/v1/skills/{id}", "/v1/skills/skill_"+about.skill, "/v1/files/{id}", "/v1/files/file-"+about.file,
 		"/files/{id}", "/files/"+about.file, "/workspaces/{id}", "/workspaces/"+about.space,
 		"/executions/{id}", "/executions/"+about.execution, "/approvals/{id}", "/approvals/"+about.approval, "{session_id}", about.execution,
 		"/conversations/{id}", "/conversations/"+about.conversation, "{id}", about.skill, "{name}", "unit-converter", "protected-resource/{path}", "protected-resource/mcp", "{path}", "references/conversion-table.md", "{script}", "convert.py",
@@ -116,6 +117,14 @@ func requestFor(t testing.TB, r api.Route, about things) request {
 		out.body = `{"input":{"text":"x"}}`
 	case "POST /skills":
 		body, ct := form(t, part{name: "archive", content: "x"})
+		out.body, out.header = body, []string{"Content-Type", ct}
+	case "POST /v1/skills", "POST /v1/skills/{id}/versions":
+		body, ct := form(t, part{header: `Content-Disposition: form-data; name="files[]"; filename="a/SKILL.md"`, content: "x"})
+		out.body, out.header = body, []string{"Content-Type", ct}
+	case "POST /v1/skills/{id}":
+		out.body = `{"default_version":"1.0.0"}`
+	case "POST /v1/files":
+		body, ct := form(t, part{header: `Content-Disposition: form-data; name="file"; filename="a.txt"`, content: "x"})
 		out.body, out.header = body, []string{"Content-Type", ct}
 	case "PATCH /skills/{id}":
 		out.body, out.header = `{"description":"changed"}`, []string{"Content-Type", "application/json"}

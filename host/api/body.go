@@ -24,7 +24,7 @@ const (
 	openTime = 5 * time.Second
 )
 
-// mostOfFile is the maximum body size of POST /files in bytes.
+// mostOfFile is the maximum body size of an upload of a file in bytes.
 const mostOfFile = records.MostBytesOfFile + uploadFrame
 
 // firstOpen and firstKnown are the first buffers of bodies, in bytes.
@@ -94,7 +94,7 @@ func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig 
 	path := unescaped([]byte(uri))
 	limit, timeout := int64(s.opt.BodyLimit), s.opt.BodyTimeout
 	switch {
-	case h.IsPost() && strings.TrimSuffix(path, "/") == pathFiles:
+	case h.IsPost() && isFilePath(path):
 		limit, timeout = mostOfFile, s.opt.UploadTimeout
 	case h.IsPost() && isUploadPath(path):
 		limit, timeout = s.opt.UploadLimit+uploadFrame, s.opt.UploadTimeout

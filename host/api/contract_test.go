@@ -243,6 +243,8 @@ func (d *document) response(method, path string, status int) string {
 		return "" // no operation, and no failure
 	case strings.HasPrefix(path, "/api/agent/"):
 		return "/components/responses/AgentProblem"
+	case strings.HasPrefix(path, "/v1/"):
+		return "/components/responses/VendorProblem"
 	case runs.MatchString(strings.TrimSuffix(path, "/")):
 		return "/components/responses/Failed"
 	}

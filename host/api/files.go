@@ -24,8 +24,8 @@ type Files interface {
 	// Put stores the content of from. It returns an error of from unchanged.
 	Put(ctx context.Context, p skill.Principal, name string, from io.Reader) (*skill.FileInfo, error)
 	Get(ctx context.Context, p skill.Principal, id string) (*skill.FileInfo, error)
-	// List returns a page of the principal's uploads, newest first, and the cursor of the next page or "".
-	List(ctx context.Context, p skill.Principal, cursor string, limit int) ([]skill.FileInfo, string, error)
+	// List returns a page of the principal's uploads, newest or oldest first, and the cursor of the next page or "".
+	List(ctx context.Context, p skill.Principal, cursor string, limit int, oldest bool) ([]skill.FileInfo, string, error)
 	// Path returns the path of the content on this host.
 	Path(ctx context.Context, p skill.Principal, id string) (string, *skill.FileInfo, error)
 	Delete(ctx context.Context, p skill.Principal, id string) error
@@ -37,17 +37,27 @@ var errNoFiles = &skill.Error{Op: "api.files", Code: skill.NotFound, Message: "f
 
 // postFile answers POST /files. The body is the file, or a form with the part "file".
 func (s *Server) postFile(c *fiber.Ctx) error {
-	ctx := c.Context()
 	name, err := query(c, "name", 1000)
 	if err != nil {
 		return err
 	}
+	info, err := s.receiveFile(c, name, nil)
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(c.Context(), fasthttp.StatusCreated, info)
+}
+
+// receiveFile stores the body of a request, or the part "file" of a form. field is called for the parts before it; nil:
+// they are ignored.
+func (s *Server) receiveFile(c *fiber.Ctx, name string, field func(name, value string) error) (*skill.FileInfo, error) {
+	ctx := c.Context()
 	if enc := ctx.Request.Header.Peek(fasthttp.HeaderContentEncoding); len(enc) > 0 {
-		return &skill.Error{Op: "api.files", Code: skill.UnsupportedEncoding, Message: "compressed bodies are not supported; send the file without Content-Encoding"}
+		return nil, &skill.Error{Op: "api.files", Code: skill.UnsupportedEncoding, Message: "compressed bodies are not supported; send the file without Content-Encoding"}
 	}
 	leave, err := s.receiving.TryEnter(principalOf(ctx).Tenant)
 	if err != nil {
-		return tooManyUploads(err)
+		return nil, tooManyUploads(err)
 	}
 	defer leave()
 	stream := ctx.RequestBodyStream()
@@ -57,9 +67,9 @@ func (s *Server) postFile(c *fiber.Ctx) error {
 	body := &capped{r: stream, left: s.limitOf(ctx), head: inPart}
 	var from io.Reader = body
 	if mediaType, params, err := mime.ParseMediaType(string(ctx.Request.Header.ContentType())); err == nil && mediaType == "multipart/form-data" {
-		part, err := filePart(body, params["boundary"])
+		part, err := filePart(body, params["boundary"], field)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if from = part; name == "" {
 			name = part.FileName()
@@ -67,15 +77,12 @@ func (s *Server) postFile(c *fiber.Ctx) error {
 	}
 	info, err := s.opt.Files.Put(c.UserContext(), principalOf(ctx), name, from)
 	if _, ours := errors.AsType[*skill.Error](err); err != nil && !ours {
-		return s.partError(ctx, body)
+		return nil, s.partError(ctx, body)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := s.drain(ctx, body); err != nil {
-		return err
-	}
-	return s.writeJSON(ctx, fasthttp.StatusCreated, info)
+	return info, s.drain(ctx, body)
 }
 
 type eof struct{}
@@ -83,7 +90,7 @@ type eof struct{}
 func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 
 // filePart returns the part "file" of a form. A few other small parts may come before it.
-func filePart(body *capped, boundary string) (*multipart.Part, error) {
+func filePart(body *capped, boundary string, field func(name, value string) error) (*multipart.Part, error) {
 	reader := multipart.NewReader(body, boundary)
 	for range maxParts {
 		body.head = maxHead
@@ -94,6 +101,15 @@ func filePart(body *capped, boundary string) (*multipart.Part, error) {
 		}
 		if part.FormName() == "file" {
 			return part, nil
+		}
+		if field != nil {
+			value, err := fieldOf(part)
+			if err == nil {
+				err = field(part.FormName(), value)
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
 	return nil, invalidField("file", "is missing: send the file as the body, or as the part file of multipart/form-data")
@@ -106,7 +122,7 @@ func (s *Server) listFiles(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	list, next, err := s.opt.Files.List(c.UserContext(), principalOf(ctx), cursor, limit)
+	list, next, err := s.opt.Files.List(c.UserContext(), principalOf(ctx), cursor, limit, false)
 	return s.json(c, listOf(list, next), err)
 }
 
@@ -117,9 +133,11 @@ func (s *Server) getFile(c *fiber.Ctx) error {
 }
 
 // getFileContent answers GET /files/{id}/content.
-func (s *Server) getFileContent(c *fiber.Ctx) error {
+func (s *Server) getFileContent(c *fiber.Ctx) error { return s.fileContent(c, c.Params("id")) }
+
+func (s *Server) fileContent(c *fiber.Ctx, id string) error {
 	ctx := c.Context()
-	at, info, err := s.opt.Files.Path(c.UserContext(), principalOf(ctx), c.Params("id"))
+	at, info, err := s.opt.Files.Path(c.UserContext(), principalOf(ctx), id)
 	if err != nil {
 		return err
 	}

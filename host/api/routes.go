@@ -154,6 +154,25 @@ func (s *Server) table() []Route {
 		{get, pathFiles + "/{id}", filer, kindRecord, files(s.getFile)},
 		{get, pathFiles + "/{id}/content", filer, kindRecord, files(s.getFileContent)},
 		{remove, pathFiles + "/{id}", filer, kindDecide, files(s.deleteFile)},
+
+		// In the words of the SDKs of Anthropic and OpenAI.
+		{post, pathVendorSkills, uploader, kindUpload, up(s.vendorUpload)},
+		{get, pathVendorSkills, read, kindList, up(s.vendorListSkills)},
+		{get, pathVendorSkills + "/{id}", read, kindList, up(s.vendorGet)},
+		{post, pathVendorSkills + "/{id}", uploader, kindDecide, up(s.vendorUpdate)},
+		{remove, pathVendorSkills + "/{id}", uploader, kindDecide, up(s.vendorDelete)},
+		{get, pathVendorSkills + "/{id}/content", read, kindList, up(s.vendorContent)},
+		{post, pathVendorSkills + "/{id}/versions", uploader, kindUpload, up(s.vendorUpload)},
+		{get, pathVendorSkills + "/{id}/versions", read, kindList, up(s.vendorListVersions)},
+		{get, pathVendorSkills + "/{id}/versions/{version}", read, kindList, up(s.vendorGet)},
+		{remove, pathVendorSkills + "/{id}/versions/{version}", uploader, kindDecide, up(s.vendorDelete)},
+		{get, pathVendorSkills + "/{id}/versions/{version}/content", read, kindList, up(s.vendorContent)},
+		{post, pathVendorFiles, filer, kindFile, files(s.vendorCreateFile)},
+		{get, pathVendorFiles, filer, kindRecord, files(s.vendorListFiles)},
+		{get, pathVendorFiles + "/{id}", filer, kindRecord, files(s.vendorGetFile)},
+		{get, pathVendorFiles + "/{id}/content", filer, kindRecord, files(s.vendorFileContent)},
+		{remove, pathVendorFiles + "/{id}", filer, kindDecide, files(s.vendorDeleteFile)},
+
 		{get, pathWorkspaces, filer, kindRecord, spaces(s.listWorkspaces)},
 		{get, pathWorkspaces + "/{id}", filer, kindRecord, spaces(s.getWorkspace)},
 		{post, pathWorkspaces + "/{id}:fork", filer, kindDecide, spaces(s.forkWorkspace)},
@@ -213,7 +232,14 @@ const pathUpload = pathConsole + "/upload"
 // isUploadPath reports whether a POST to the path is an upload.
 func isUploadPath(path string) bool {
 	path = strings.TrimSuffix(path, "/")
-	return path == "/skills" || path == pathUpload
+	return path == "/skills" || path == pathUpload || path == pathVendorSkills ||
+		strings.HasPrefix(path, pathVendorSkills+"/") && strings.HasSuffix(path, "/versions")
+}
+
+// isFilePath reports whether a POST to the path is an upload of a file.
+func isFilePath(path string) bool {
+	path = strings.TrimSuffix(path, "/")
+	return path == pathFiles || path == pathVendorFiles
 }
 
 // only is h where the part of the host that it needs is there, and else answers with an error.

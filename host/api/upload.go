@@ -42,6 +42,13 @@ type Uploads interface {
 
 	// Report makes the admission report of a version that the caller finds, anew.
 	Report(ctx context.Context, p skill.Principal, id skill.ID, version string) (*skill.UploadResult, error)
+
+	// Uploaded returns the Agent Skills that the caller's tenant uploaded: the one with this id, or all if id is "",
+	// in any order and with the description of the default version only. Without any it is empty.
+	Uploaded(p skill.Principal, id skill.ID) ([]catalogue.Uploaded, error)
+
+	// Archive writes the files of a version of the caller's tenant as a zip of at most 16 MiB.
+	Archive(ctx context.Context, p skill.Principal, id skill.ID, version string, w io.Writer) error
 }
 
 // Upload is one upload under way; it is for one goroutine.
@@ -91,7 +98,7 @@ func (s *Server) upload(c *fiber.Ctx) error {
 	if s.opt.Uploads == nil {
 		return errUploadsOff
 	}
-	boundary, err := checkUploadHeaders(&ctx.Request.Header)
+	boundary, err := checkUploadHeaders(&ctx.Request.Header, "a part archive (zip or tar.gz), or the parts module and manifest")
 	if err != nil {
 		return err
 	}
@@ -114,7 +121,7 @@ func (s *Server) upload(c *fiber.Ctx) error {
 	defer up.Close()
 	var got parts
 	defer closeParts(&got.Source)
-	if err := s.receiveInLine(ctx, up, &got, boundary); err != nil {
+	if err := s.receiveInLine(ctx, up, boundary, maxParts, s.takeParts(ctx, up, &got), got.complete); err != nil {
 		return err
 	}
 
@@ -166,8 +173,8 @@ func queryFlag(c *fiber.Ctx, name string) (bool, error) {
 	return given == "true", err
 }
 
-// checkUploadHeaders gives the boundary between the parts.
-func checkUploadHeaders(h *fasthttp.RequestHeader) (boundary string, err error) {
+// checkUploadHeaders gives the boundary between the parts, which are the ones to send.
+func checkUploadHeaders(h *fasthttp.RequestHeader, parts string) (boundary string, err error) {
 	if enc := h.Peek("Content-Encoding"); len(enc) > 0 {
 		return "", &skill.Error{
 			Op: "api.upload", Code: skill.UnsupportedEncoding,
@@ -178,34 +185,38 @@ func checkUploadHeaders(h *fasthttp.RequestHeader) (boundary string, err error) 
 	if err != nil || mediaType != "multipart/form-data" || params["boundary"] == "" || len(params["boundary"]) > 70 {
 		return "", &skill.Error{
 			Op: "api.upload", Code: skill.UnsupportedEncoding,
-			Message: "invalid upload: send multipart/form-data with a boundary: a part archive (zip or tar.gz), or the parts module and manifest",
+			Message: "invalid upload: send multipart/form-data with a boundary: " + parts,
 		}
 	}
 	return params["boundary"], nil
 }
 
-// receiveInLine receives an upload if there is a place for one more that comes in.
-func (s *Server) receiveInLine(ctx *fasthttp.RequestCtx, up Upload, got *parts, boundary string) error {
+// receiveInLine receives an upload of at most that many parts if there is a place for one more that comes in. complete
+// returns its bytes, or says what is missing.
+func (s *Server) receiveInLine(ctx *fasthttp.RequestCtx, up Upload, boundary string, most int, take func(*multipart.Part, *capped) error, complete func() (int64, error)) error {
 	leave, err := s.receiving.TryEnter(principalOf(ctx).Tenant)
 	if err != nil {
 		return tooManyUploads(err)
 	}
 	defer leave()
-	if err := s.receive(ctx, up, got, boundary); err != nil {
+	if err := s.receive(ctx, boundary, most, take); err != nil {
 		return err
 	}
-	return up.Reserve(got.size)
+	size, err := complete()
+	if err != nil {
+		return err
+	}
+	return up.Reserve(size)
 }
 
-// receive writes the parts of an upload to disk as they come in.
-func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, got *parts, boundary string) error {
+// receive hands over the parts of an upload as they come in.
+func (s *Server) receive(ctx *fasthttp.RequestCtx, boundary string, most int, take func(*multipart.Part, *capped) error) error {
 	body := &capped{r: ctx.RequestBodyStream(), left: s.limitOf(ctx), head: inPart}
 	if body.r == nil {
-		return invalid("the body is empty; send a part archive (zip or tar.gz), or the parts module and manifest")
+		return invalid("the body is empty; send the parts of the upload")
 	}
 	reader := multipart.NewReader(body, boundary)
-	seen := map[string]bool{}
-	for {
+	for n := 0; ; n++ {
 		body.head = maxHead
 		part, err := reader.NextRawPart()
 		body.head = inPart
@@ -215,21 +226,13 @@ func (s *Server) receive(ctx *fasthttp.RequestCtx, up Upload, got *parts, bounda
 		case body.err != nil && !errors.Is(body.err, io.EOF):
 			return s.readError(ctx, body.err)
 		case err == io.EOF:
-			if err := got.complete(); err != nil {
-				return err
-			}
 			return s.drain(ctx, body)
 		case err != nil:
 			return invalid("malformed multipart/form-data body")
-		case len(seen) == maxParts:
-			return invalid("too many parts; send archive, or module and manifest")
+		case n == most:
+			return invalid("the upload has more than " + strconv.Itoa(most) + " parts")
 		}
-		name := part.FormName()
-		if err := checkPart(part, seen); err != nil {
-			return err
-		}
-		seen[name] = true
-		if err := s.part(ctx, up, got, name, part, body); err != nil {
+		if err := take(part, body); err != nil {
 			return err
 		}
 	}
@@ -243,11 +246,28 @@ func checkPart(part *multipart.Part, seen map[string]bool) error {
 	case seen[name]:
 		return invalidField(name, "appears more than once")
 	}
+	return checkEncoding(part)
+}
+
+// checkEncoding refuses a part whose content is not sent as it is.
+func checkEncoding(part *multipart.Part) error {
 	switch strings.ToLower(part.Header.Get("Content-Transfer-Encoding")) {
 	case "", "binary", "8bit", "7bit":
 		return nil
 	}
-	return invalidField(name, "must be sent without Content-Transfer-Encoding")
+	return invalidField(part.FormName(), "must be sent without Content-Transfer-Encoding")
+}
+
+// takeParts takes in an archive, or a module and its manifest.
+func (s *Server) takeParts(ctx *fasthttp.RequestCtx, up Upload, got *parts) func(*multipart.Part, *capped) error {
+	seen := map[string]bool{}
+	return func(part *multipart.Part, body *capped) error {
+		if err := checkPart(part, seen); err != nil {
+			return err
+		}
+		seen[part.FormName()] = true
+		return s.part(ctx, up, got, part.FormName(), part, body)
+	}
 }
 
 // part takes one part in.
@@ -313,19 +333,19 @@ func (s *Server) drain(ctx *fasthttp.RequestCtx, body *capped) error {
 	return nil
 }
 
-// complete says what is missing or too much.
-func (p *parts) complete() error {
+// complete returns the bytes of all parts, or says what is missing or too much.
+func (p *parts) complete() (size int64, err error) {
 	switch archive, module, manifest := p.Archive != nil, p.Module != nil, p.Manifest != nil; {
 	case archive && (module || manifest):
-		return invalid("the upload has both forms; send the part archive, or the parts module and manifest")
+		return 0, invalid("the upload has both forms; send the part archive, or the parts module and manifest")
 	case archive, module && manifest:
-		return nil
+		return p.size, nil
 	case module:
-		return invalidField("manifest", "is missing: the skill.yaml of the module")
+		return 0, invalidField("manifest", "is missing: the skill.yaml of the module")
 	case manifest:
-		return invalidField("module", "is missing: the WebAssembly module of the manifest")
+		return 0, invalidField("module", "is missing: the WebAssembly module of the manifest")
 	}
-	return invalidField("archive", "is missing: send a zip or tar.gz of the skill's folder, or the parts module and manifest")
+	return 0, invalidField("archive", "is missing: send a zip or tar.gz of the skill's folder, or the parts module and manifest")
 }
 
 func closeParts(p *admission.Source) {

@@ -73,7 +73,7 @@ func FuzzParts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, contentType string, pieces int64) {
 		var head fasthttp.RequestHeader
 		head.SetContentType(contentType)
-		boundary, err := checkUploadHeaders(&head)
+		boundary, err := checkUploadHeaders(&head, "a part archive")
 		if err != nil {
 			told(t, err)
 			return
@@ -89,7 +89,11 @@ func FuzzParts(f *testing.F) {
 				_ = os.Remove(file.Name()) // below the test's own folder
 			}
 		}()
-		if err := server.receive(&ctx, up, parts, boundary); err != nil {
+		err = server.receive(&ctx, boundary, maxParts, server.takeParts(&ctx, up, parts))
+		if err == nil {
+			_, err = parts.complete()
+		}
+		if err != nil {
 			told(t, err)
 			return
 		}

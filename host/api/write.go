@@ -70,6 +70,8 @@ func (s *Server) failAs(ctx *fasthttp.RequestCtx, status int, err error) {
 		err = s.writeJSON(ctx, status, r)
 	case strings.HasPrefix(path, agentPath):
 		err = s.failAgent(ctx, *r.Error)
+	case strings.HasPrefix(path, pathVendors+"/"):
+		err = s.failVendor(ctx, *r.Error)
 	default:
 		err = s.writeJSON(ctx, status, skill.Problem{Error: *r.Error})
 	}

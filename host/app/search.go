@@ -133,12 +133,17 @@ func (h *Host) SkillArchive(ctx context.Context, p skill.Principal, name string,
 	if err != nil {
 		return "", err
 	}
-	err = admission.PackSome(&bounded{ctx, w, maxSkillArchive}, f.Path(), func(name string, _ bool) bool { return !f.Travels(name) })
+	return f.Digest(), packed(ctx, w, f.Path(), name, func(name string, _ bool) bool { return !f.Travels(name) })
+}
+
+// packed writes the folder of an Agent Skill as a zip, without what leave names; nil: all of it.
+func packed(ctx context.Context, w io.Writer, folder, name string, leave func(name string, folder bool) bool) error {
+	err := admission.PackSome(&bounded{ctx, w, maxSkillArchive}, folder, leave)
 	switch {
 	case errors.Is(err, errLargeArchive):
-		return "", &skill.Error{Op: "host.SkillArchive", Code: skill.PayloadTooLarge, Subject: name, Message: fmt.Sprintf("the skill %s is too large for a download; the limit is %d bytes", name, maxSkillArchive)}
+		return &skill.Error{Op: "host.SkillArchive", Code: skill.PayloadTooLarge, Subject: name, Message: fmt.Sprintf("the skill %s is too large for a download; the limit is %d bytes", name, maxSkillArchive)}
 	case err != nil:
-		return "", &skill.Error{Op: "host.SkillArchive", Code: skill.Internal, Subject: name, Err: err, Message: "the skill " + name + " cannot be read"}
+		return &skill.Error{Op: "host.SkillArchive", Code: skill.Internal, Subject: name, Err: err, Message: "the skill " + name + " cannot be read"}
 	}
-	return f.Digest(), nil
+	return nil
 }

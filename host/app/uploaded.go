@@ -2,8 +2,11 @@ package app
 
 import (
 	"context"
+	"io"
+	"slices"
 
 	"openskill/host/agentskills"
+	"openskill/host/catalogue"
 	"openskill/host/manifest"
 	"openskill/sdk/skill"
 )
@@ -69,4 +72,41 @@ func (h *Host) freeName(ctx context.Context, p skill.Principal, s *manifest.Skil
 		}
 	}
 	return nil
+}
+
+// Uploaded implements [api.Uploads].
+func (u *uploads) Uploaded(p skill.Principal, id skill.ID) ([]catalogue.Uploaded, error) {
+	list := []catalogue.Uploaded{}
+	for _, o := range u.UploadsOf(p.Tenant, id) {
+		if u.ahead.host.skills.Has(o.ID) {
+			continue // the name means one of the operator's skills
+		}
+		usable := o.Versions[:0]
+		for _, v := range o.Versions {
+			if id != "" || v.Version == o.Default { // a list shows no other description
+				found, err := u.Get(p.Tenant, o.ID, v.Version)
+				switch {
+				case skill.CodeOf(err) == skill.NotFound, err == nil && found.Descriptor.Runner != skill.Agentic:
+					continue // it is being fetched, or another kind of skill
+				case err != nil:
+					return nil, err
+				}
+				v.Description = found.Descriptor.Description
+			}
+			usable = append(usable, v)
+		}
+		if o.Versions = usable; slices.ContainsFunc(usable, func(v catalogue.UploadedVersion) bool { return v.Version == o.Default }) {
+			list = append(list, o)
+		}
+	}
+	return list, nil
+}
+
+// Archive implements [api.Uploads].
+func (u *uploads) Archive(ctx context.Context, p skill.Principal, id skill.ID, version string, w io.Writer) error {
+	s, err := u.own(p, id, version)
+	if err != nil {
+		return err
+	}
+	return packed(ctx, w, s.Folder, string(id), nil)
 }

@@ -248,12 +248,18 @@ func (u *uploads) Report(ctx context.Context, p skill.Principal, id skill.ID, ve
 // maxShown bounds a file of a skill that is read over HTTP, in bytes.
 const maxShown = 1 << 20
 
-// File returns a file of a version of the caller's tenant.
-func (u *uploads) File(_ context.Context, p skill.Principal, id skill.ID, version, path string) ([]byte, error) {
+// own returns a version of the caller's tenant whose files can be read.
+func (u *uploads) own(p skill.Principal, id skill.ID, version string) (*manifest.Skill, error) {
 	s, err := u.Get(p.Tenant, id, version)
 	if err == nil && (s.Owner != p.Tenant || s.Folder == "") {
 		err = &skill.Error{Op: "host.File", Code: skill.NotFound, Subject: string(id), Message: "the files of this version cannot be read: it belongs to another tenant, or is quarantined"}
 	}
+	return s, err
+}
+
+// File returns a file of a version of the caller's tenant.
+func (u *uploads) File(_ context.Context, p skill.Principal, id skill.ID, version, path string) ([]byte, error) {
+	s, err := u.own(p, id, version)
 	if err != nil {
 		return nil, err
 	}

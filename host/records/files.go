@@ -220,9 +220,12 @@ func (f *Files) Get(ctx context.Context, p skill.Principal, id string) (*skill.F
 	return &s.FileInfo, nil
 }
 
-// List returns a page of the principal's uploads, newest first, and the cursor of the next page or "".
-func (f *Files) List(ctx context.Context, p skill.Principal, cursor string, limit int) (page []skill.FileInfo, next string, err error) {
-	before, last := int64(math.MaxInt64), ""
+// List returns a page of the principal's uploads, newest or oldest first, and the cursor of the next page or "".
+func (f *Files) List(ctx context.Context, p skill.Principal, cursor string, limit int, oldest bool) (page []skill.FileInfo, next string, err error) {
+	before, last, is, order := int64(math.MaxInt64), "", "<", "DESC"
+	if oldest {
+		before, is, order = 0, ">", "ASC"
+	}
 	if cursor != "" {
 		at, id, ok := strings.Cut(cursor, ".")
 		if before, err = strconv.ParseInt(at, 10, 64); err != nil || !ok || !fileID.MatchString(id) {
@@ -230,7 +233,7 @@ func (f *Files) List(ctx context.Context, p skill.Principal, cursor string, limi
 		}
 		last = id
 	}
-	list, err := store.All(ctx, f.o.DB.Read, scanFile, "SELECT "+fileColumns+" FROM files WHERE tenant = $1 AND principal = $2 AND expires_at > $3 AND (created_at, digest) < ($4, $5) ORDER BY created_at DESC, digest DESC LIMIT $6",
+	list, err := store.All(ctx, f.o.DB.Read, scanFile, "SELECT "+fileColumns+" FROM files WHERE tenant = $1 AND principal = $2 AND expires_at > $3 AND (created_at, digest) "+is+" ($4, $5) ORDER BY created_at "+order+", digest "+order+" LIMIT $6",
 		p.Tenant, store.Plain(p.ID), f.o.Now().UnixMicro(), before, last, limit+1)
 	if err != nil {
 		return nil, "", f.unavailable(err)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -88,20 +89,36 @@ func filesKept(t *testing.T, db *store.DB) {
 		t.Errorf("an empty file: %+v %v", empty, err)
 	}
 	seen, cursor := map[string]bool{}, ""
+	var newest []string
 	for range 4 { // of two each, and an empty page never
-		page, next, err := f.List(t.Context(), ann, cursor, 2)
+		page, next, err := f.List(t.Context(), ann, cursor, 2, false)
 		musttest.Do(t, err)
 		for _, i := range page {
 			seen[i.ID] = true
+			newest = append(newest, i.ID)
 		}
 		if cursor = next; next == "" {
 			break
 		}
 	}
+	var oldest []string
+	for at := ""; len(oldest) < 6; {
+		page, next, err := f.List(t.Context(), ann, at, 4, true)
+		musttest.Do(t, err)
+		for _, i := range page {
+			oldest = append(oldest, i.ID)
+		}
+		if at = next; next == "" {
+			break
+		}
+	}
+	if slices.Reverse(oldest); !slices.Equal(oldest, newest) {
+		t.Errorf("oldest first, in reverse: %v; newest first: %v", oldest, newest)
+	}
 	if len(seen) != 6 || cursor != "" {
 		t.Errorf("%d of ann's are listed, next %q", len(seen), cursor)
 	}
-	if _, _, err := f.List(t.Context(), ann, "x", 2); skill.CodeOf(err) != skill.InvalidArgument {
+	if _, _, err := f.List(t.Context(), ann, "x", 2, false); skill.CodeOf(err) != skill.InvalidArgument {
 		t.Errorf("a cursor of nobody: %v", err)
 	}
 	musttest.Do(t, f.Delete(t.Context(), ann, id))

@@ -13,10 +13,12 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"openskill/host/api"
 	"openskill/host/api/apitest"
+	"openskill/host/catalogue"
 	"openskill/host/dispatch/approval"
 	"openskill/host/records"
 	"openskill/host/store"
@@ -66,7 +68,7 @@ func run() error {
 	recorded := &storetest.Door{Inner: door, Scripts: scripts, Store: rows, Manager: manager}
 	keys := apitest.Keys{Key: skill.Local()}
 	s, err := api.New(api.Options{
-		Door: recorded, Starter: recorded, Executions: manager, Uploads: &apitest.Uploads{Dir: dir}, Catalogue: apitest.NewCatalogue(), Authenticate: keys.Authenticate, Version: "0.1.0",
+		Door: recorded, Starter: recorded, Executions: manager, Uploads: &uploads{Uploads: apitest.Uploads{Dir: dir}}, Catalogue: apitest.NewCatalogue(), Authenticate: keys.Authenticate, Version: "0.1.0",
 		AgentSkills: scripts, Tools: apitest.Tools, Approvals: approvals,
 		Chat: &apitest.Chat{}, React: &apitest.React{},
 		MCP:        http.HandlerFunc(nothing),
@@ -95,6 +97,33 @@ func run() error {
 		return err
 	}
 	return <-served
+}
+
+// uploads has its skill until it is deleted, and again with the next upload.
+type uploads struct {
+	apitest.Uploads
+
+	deleted atomic.Bool
+}
+
+func (u *uploads) Begin(p skill.Principal) (api.Upload, error) {
+	u.deleted.Store(false)
+	return u.Uploads.Begin(p)
+}
+
+func (u *uploads) Decide(d catalogue.Decision) (skill.VersionState, error) {
+	now, err := u.Uploads.Decide(d)
+	if err == nil && d.Action == catalogue.Delete {
+		u.deleted.Store(true)
+	}
+	return now, err
+}
+
+func (u *uploads) Uploaded(p skill.Principal, id skill.ID) ([]catalogue.Uploaded, error) {
+	if u.deleted.Load() {
+		return nil, nil
+	}
+	return u.Uploads.Uploaded(p, id)
 }
 
 // nothing stands where MCP is: what it answers is for the tests of package mcpserver.

@@ -1064,6 +1064,132 @@ export type UploadResult = {
   version: string;
 };
 
+export type VendorDeleted = {
+  id: string;
+  type: "skill_deleted" | "skill_version_deleted" | "file_deleted";
+} | {
+  deleted: boolean;
+  id: string;
+  object: "skill.deleted" | "skill.version.deleted" | "file";
+  version?: string;
+};
+
+export type VendorFile = {
+  created_at: string;
+  downloadable: boolean;
+  expires_at: string;
+  filename: string;
+  id: string;
+  mime_type: string;
+  size_bytes: number;
+  type: "file";
+} | {
+  bytes: number;
+  created_at: number;
+  expires_at: number;
+  filename: string;
+  id: string;
+  object: "file";
+  purpose: string;
+  status: string;
+};
+
+export type VendorFileList = {
+  data: VendorFile[];
+  has_more: boolean;
+  next_page: string | null;
+} | {
+  data: VendorFile[];
+  first_id: string | null;
+  has_more: boolean;
+  last_id: string | null;
+  object: "list";
+};
+
+/** The files of a folder, whose file names are paths, or one zip of it. */
+export type VendorFolder = {
+  default?: "true" | "false";
+  display_name?: string;
+  "files[]": Blob[];
+};
+
+/** An error of Anthropic or OpenAI, with the code of this host. */
+export type VendorProblem = {
+  error: {
+    code: string;
+    details?: Record<string, unknown>;
+    message: string;
+    param: string | null;
+    status: number;
+    type: string;
+  };
+  /** Only of Anthropic. */
+  request_id?: string;
+  /** Only of Anthropic. */
+  type?: "error";
+};
+
+export type VendorSkill = {
+  created_at: string;
+  display_name: string;
+  id: string;
+  latest_version_id: string;
+  source: {
+    type?: "custom";
+  };
+  type: "skill";
+  updated_at: string;
+} | {
+  created_at: number;
+  default_version: string;
+  description: string;
+  id: string;
+  latest_version: string;
+  name: string;
+  object: "skill";
+};
+
+export type VendorSkillList = {
+  data: VendorSkill[];
+  has_more: boolean;
+  next_page: string | null;
+} | {
+  data: VendorSkill[];
+  first_id: string | null;
+  has_more: boolean;
+  last_id: string | null;
+  object: "list";
+};
+
+export type VendorVersion = {
+  created_at: string;
+  description: string;
+  id: string;
+  name: string;
+  skill_id: string;
+  type: "skill_version";
+} | {
+  created_at: number;
+  description: string;
+  id: string;
+  name: string;
+  object: "skill.version";
+  skill_id: string;
+  version: string;
+};
+
+export type VendorVersionList = {
+  data: VendorVersion[];
+  has_more: boolean;
+  next_page: string | null;
+} | {
+  data: VendorVersion[];
+  first_id: string | null;
+  has_more: boolean;
+  last_id: string | null;
+  object: "list";
+};
+
 /** A version of an uploaded skill with its admission report. */
 export type VersionReport = {
   /** SHA-256 over the files. */
@@ -3452,6 +3578,575 @@ export interface paths {
         431: Problem;
         500: Problem;
         503: Problem;
+      };
+    };
+  };
+  "/v1/files": {
+    /** List your uploaded files. (vendorListFiles) */
+    GET: {
+      query?: {
+        /** Maximum number of entries: 1,000 for Anthropic, 10,000 for files of OpenAI, else 100. A page has at most 1,000. */
+        limit?: number;
+        /** Anthropic: `next_page` of the previous page. */
+        page?: string;
+        /** OpenAI: the id of the last entry of the previous page. */
+        after?: string;
+        /** Oldest or newest first. */
+        order?: "asc" | "desc";
+        /** OpenAI: only files of this purpose. */
+        purpose?: string;
+        /** Anthropic: only these files, at most 100; others are left out. */
+        "ids[]"?: string[];
+        /** Anthropic: only files of this scope. This host has none. */
+        scope_id?: string;
+      };
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: VendorFileList;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        413: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        499: VendorProblem;
+        500: VendorProblem;
+        503: VendorProblem;
+      };
+    };
+    /** Upload a file for calls, as POST /files does. (vendorCreateFile) */
+    POST: {
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      body: FormData;
+      answers: {
+        200: VendorFile;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        413: VendorProblem;
+        415: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        499: VendorProblem;
+        500: VendorProblem;
+        503: VendorProblem;
+      };
+    };
+  };
+  "/v1/files/{id}": {
+    /** Get the metadata of a file. (vendorGetFile) */
+    GET: {
+      path: {
+        /** `file_` (Anthropic) or `file-` (OpenAI) and the SHA-256. */
+        id: string;
+      };
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: VendorFile;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        413: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        499: VendorProblem;
+        500: VendorProblem;
+        503: VendorProblem;
+      };
+    };
+    /** Delete a file, as DELETE /files/{id} does. (vendorDeleteFile) */
+    DELETE: {
+      path: {
+        /** `file_` (Anthropic) or `file-` (OpenAI) and the SHA-256. */
+        id: string;
+      };
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: VendorDeleted;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        409: VendorProblem;
+        413: VendorProblem;
+        415: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        499: VendorProblem;
+        500: VendorProblem;
+        503: VendorProblem;
+      };
+    };
+  };
+  "/v1/files/{id}/content": {
+    /** Get the content of a file. (vendorFileContent) */
+    GET: {
+      path: {
+        /** `file_` (Anthropic) or `file-` (OpenAI) and the SHA-256. */
+        id: string;
+      };
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: Blob;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        413: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        499: VendorProblem;
+        500: VendorProblem;
+        503: VendorProblem;
+      };
+    };
+  };
+  "/v1/skills": {
+    /** List the Agent Skills that your tenant uploaded. (vendorListSkills) */
+    GET: {
+      query?: {
+        /** Maximum number of entries: 1,000 for Anthropic, 10,000 for files of OpenAI, else 100. A page has at most 1,000. */
+        limit?: number;
+        /** Anthropic: `next_page` of the previous page. */
+        page?: string;
+        /** OpenAI: the id of the last entry of the previous page. */
+        after?: string;
+        /** Oldest or newest first. */
+        order?: "asc" | "desc";
+        /** Anthropic: only skills of this source. This host has `custom` ones. */
+        source?: string;
+      };
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: VendorSkillList;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        413: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        500: VendorProblem;
+      };
+    };
+    /** Create a skill from a folder with a SKILL.md, and enable it. (vendorCreateSkill) */
+    POST: {
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      body: FormData;
+      answers: {
+        200: VendorSkill;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        409: VendorProblem;
+        413: VendorProblem;
+        415: VendorProblem;
+        422: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        499: VendorProblem;
+        500: VendorProblem;
+        502: VendorProblem;
+        503: VendorProblem;
+      };
+    };
+  };
+  "/v1/skills/{id}": {
+    /** Get a skill. (vendorGetSkill) */
+    GET: {
+      path: {
+        /** `skill_` and the name of the skill. */
+        id: string;
+      };
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: VendorSkill;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        413: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        500: VendorProblem;
+      };
+    };
+    /** Enable a version and make it the default one. (vendorUpdateSkill) */
+    POST: {
+      path: {
+        /** `skill_` and the name of the skill. */
+        id: string;
+      };
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      body: {
+        default_version: string;
+      };
+      answers: {
+        200: VendorSkill;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        409: VendorProblem;
+        413: VendorProblem;
+        415: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        499: VendorProblem;
+        500: VendorProblem;
+        503: VendorProblem;
+      };
+    };
+    /** Delete all versions of a skill. (vendorDeleteSkill) */
+    DELETE: {
+      path: {
+        /** `skill_` and the name of the skill. */
+        id: string;
+      };
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: VendorDeleted;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        409: VendorProblem;
+        413: VendorProblem;
+        415: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        499: VendorProblem;
+        500: VendorProblem;
+        503: VendorProblem;
+      };
+    };
+  };
+  "/v1/skills/{id}/content": {
+    /** Download the default version as a zip of at most 16 MiB. (vendorSkillContent) */
+    GET: {
+      path: {
+        /** `skill_` and the name of the skill. */
+        id: string;
+      };
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: Blob;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        413: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        500: VendorProblem;
+      };
+    };
+  };
+  "/v1/skills/{id}/versions": {
+    /** List the versions of a skill. (vendorListVersions) */
+    GET: {
+      path: {
+        /** `skill_` and the name of the skill. */
+        id: string;
+      };
+      query?: {
+        /** Maximum number of entries: 1,000 for Anthropic, 10,000 for files of OpenAI, else 100. A page has at most 1,000. */
+        limit?: number;
+        /** Anthropic: `next_page` of the previous page. */
+        page?: string;
+        /** OpenAI: the id of the last entry of the previous page. */
+        after?: string;
+        /** Oldest or newest first. */
+        order?: "asc" | "desc";
+      };
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: VendorVersionList;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        413: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        500: VendorProblem;
+      };
+    };
+    /** Upload a version of a skill. (vendorCreateVersion) */
+    POST: {
+      path: {
+        /** `skill_` and the name of the skill. */
+        id: string;
+      };
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      body: FormData;
+      answers: {
+        200: VendorVersion;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        409: VendorProblem;
+        413: VendorProblem;
+        415: VendorProblem;
+        422: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        499: VendorProblem;
+        500: VendorProblem;
+        502: VendorProblem;
+        503: VendorProblem;
+      };
+    };
+  };
+  "/v1/skills/{id}/versions/{version}": {
+    /** Get a version. (vendorGetVersion) */
+    GET: {
+      path: {
+        /** `skill_` and the name of the skill. */
+        id: string;
+        /** A version. */
+        version: string;
+      };
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: VendorVersion;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        413: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        500: VendorProblem;
+      };
+    };
+    /** Delete a version, as DELETE /skills/{id}/versions/{version} does. (vendorDeleteVersion) */
+    DELETE: {
+      path: {
+        /** `skill_` and the name of the skill. */
+        id: string;
+        /** A version. */
+        version: string;
+      };
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: VendorDeleted;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        409: VendorProblem;
+        413: VendorProblem;
+        415: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        499: VendorProblem;
+        500: VendorProblem;
+        503: VendorProblem;
+      };
+    };
+  };
+  "/v1/skills/{id}/versions/{version}/content": {
+    /** Download a version as a zip of at most 16 MiB. (vendorVersionContent) */
+    GET: {
+      path: {
+        /** `skill_` and the name of the skill. */
+        id: string;
+        /** A version. */
+        version: string;
+      };
+      header?: {
+        /** Any value asks for the form of Anthropic. */
+        "Anthropic-Version"?: string;
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: Blob;
+        400: VendorProblem;
+        401: VendorProblem;
+        403: VendorProblem;
+        404: VendorProblem;
+        405: VendorProblem;
+        408: VendorProblem;
+        413: VendorProblem;
+        429: VendorProblem;
+        431: Problem;
+        500: VendorProblem;
       };
     };
   };

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"openskill/host/admission"
 	"openskill/host/api"
@@ -164,6 +165,13 @@ func (o *upload) Admit(ctx context.Context, parts admission.Source, dryRun bool)
 			return nil, err
 		}
 	}
+	id := skill.ID("uploaded")
+	if parts.Accept != nil { // it is asked about the skill that there is
+		id = cmp.Or(o.all.Skill, id)
+		if err := parts.Accept(&skill.Descriptor{ID: id, Runner: skill.Agentic}); err != nil {
+			return nil, err
+		}
+	}
 	o.all.mu.Lock()
 	defer o.all.mu.Unlock()
 	o.all.seen = append(o.all.seen, what)
@@ -172,7 +180,7 @@ func (o *upload) Admit(ctx context.Context, parts admission.Source, dryRun bool)
 		state = skill.StateDryRun
 	}
 	return &skill.UploadResult{
-		ID: "uploaded", Version: "1.0.0", Digest: "sha256:" + strings.Repeat("0", 64), State: state, Report: json.RawMessage(`{"verdict":"accepted"}`),
+		ID: id, Version: "1.0.0", Digest: "sha256:" + strings.Repeat("0", 64), State: state, Report: json.RawMessage(`{"verdict":"accepted"}`),
 	}, nil
 }
 
@@ -250,4 +258,22 @@ func (u *Uploads) Report(_ context.Context, p skill.Principal, id skill.ID, vers
 		return nil, &skill.Error{Code: skill.NotFound, Message: "skill not found"}
 	}
 	return &skill.UploadResult{ID: id, Version: version, Digest: "sha256:0", State: skill.StateDisabled, Report: json.RawMessage(`{"verdict":"accepted"}`)}, nil
+}
+
+// Uploaded answers like Report, with the version 1.0.0 of the skill that there is.
+func (u *Uploads) Uploaded(p skill.Principal, id skill.ID) ([]catalogue.Uploaded, error) {
+	there := cmp.Or(u.Skill, "uploaded")
+	if id != "" && id != there || u.Owner != "" && u.Owner != p.Tenant {
+		return nil, nil
+	}
+	return []catalogue.Uploaded{{ID: there, Default: "1.0.0", Versions: []catalogue.UploadedVersion{{Version: "1.0.0", Description: "An upload.", At: time.Unix(1_800_000_000, 0)}}}}, nil
+}
+
+// Archive writes the name of the version.
+func (u *Uploads) Archive(ctx context.Context, p skill.Principal, id skill.ID, version string, w io.Writer) error {
+	_, err := u.Report(ctx, p, id, version)
+	if err == nil {
+		_, err = io.WriteString(w, version)
+	}
+	return err
 }
