@@ -210,7 +210,8 @@ func (w *wireCall) append(b []byte) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(c.Folders)))
 	for i := range c.Folders {
-		b = appendTexts(appendText(appendText(b, c.Folders[i].Name), c.Folders[i].Path), c.Folders[i].Files)
+		of := &c.Folders[i]
+		b = appendTexts(appendText(appendText(appendText(b, of.Name), of.Path), of.Digest), of.Files)
 	}
 	b = binary.AppendUvarint(b, c.Record)
 	b = binary.AppendUvarint(b, uint64(w.Replay))
@@ -246,7 +247,7 @@ func (w *wireCall) read(head []byte) error {
 		w.Files = append(w.Files, wireGiven{r.text(), r.length(), r.text()})
 	}
 	for n := r.length(); n > 0 && !r.bad; n-- {
-		c.Folders = append(c.Folders, skill.Folder{Name: r.text(), Path: r.text(), Files: r.texts()})
+		c.Folders = append(c.Folders, skill.Folder{Name: r.text(), Path: r.text(), Digest: r.text(), Files: r.texts()})
 	}
 	c.Record, w.Replay = r.number(), r.length()
 	if r.bool() {
