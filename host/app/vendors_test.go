@@ -95,7 +95,7 @@ func (a asks) raw(t *testing.T, path, vendor, contentType, body string, cutOff b
 	t.Helper()
 	conn := musttest.Get(net.Dial("tcp", strings.TrimPrefix(a.url, "http://")))(t)
 	defer conn.Close()
-	musttest.Do(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	musttest.Do(t, conn.SetDeadline(time.Now().Add(3*time.Minute)))
 	length := len(body)
 	if cutOff {
 		length++
