@@ -128,6 +128,9 @@ func (c *Carrier) prepareOffer(ctx context.Context, one offer, o PullOptions, in
 		return nil, "", err
 	}
 	d := &a.Skill.Descriptor
+	if o.Policy == nil {
+		o.Policy = &Policy{} // which accepts nothing
+	}
 	by, err := o.Policy.Decide(one.from.place(), Statement{ID: d.ID, Version: d.Version, Digest: a.Digest}, nil)
 	if err != nil {
 		return nil, "", err
@@ -136,6 +139,9 @@ func (c *Carrier) prepareOffer(ctx context.Context, one offer, o PullOptions, in
 		Version: d.Version, Digest: a.Digest, Reference: one.from.String(), Manifest: "sha256:" + hex.EncodeToString(sum.Sum(nil)), Trust: by.Trust,
 	}
 	old := in.lock.Skills[d.ID]
+	if in.restoring && (old == nil || old.Digest != a.Digest) { // a server may send another skill than before
+		return nil, "", conflict("share.Restore", "%s has other files now than %s says: it is %s %s", one.from, manifest.LockName, d.ID, d.Version)
+	}
 	unordered := old != nil && strings.HasPrefix(old.Version, unversioned) && strings.HasPrefix(d.Version, unversioned)
 	if err := in.may(d.ID, entry, o.Downgrade || unordered); err != nil {
 		return nil, "", err
@@ -161,6 +167,9 @@ func (c *Carrier) offers(ctx context.Context, r *Remote, from Origin, staging st
 	if err := json.Unmarshal(b.Bytes(), &index); err != nil {
 		return nil, malformed("the list of skills of %s is not JSON: %v", from.server, err)
 	}
+	if len(index.Skills) > maxBundled {
+		return nil, tooManySkills(from)
+	}
 	var all []offer
 	for _, s := range index.Skills {
 		base, _ := url.Parse(from.server + indexPath) // it was read before
@@ -175,6 +184,10 @@ func (c *Carrier) offers(ctx context.Context, r *Remote, from Origin, staging st
 		}})
 	}
 	return all, nil
+}
+
+func tooManySkills(from Origin) error {
+	return &skill.Error{Op: "share.Add", Code: skill.PayloadTooLarge, Message: skill.CleanText(fmt.Sprintf("%s has more than %d skills; name a folder with fewer", from, maxBundled), skill.MaxMessage)}
 }
 
 // offered fetches what a host lists, whose digest is compared, and writes it as an archive.

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -132,6 +133,11 @@ func TestAddRepository(t *testing.T) {
 	o.pages["/acme/skills/archive/"+commit+".tar.gz"] = repository(t, files...)
 	o.refused("several", skill.InvalidArgument, "pdf, pdf-forms", func() error { _, err := o.add("/acme/skills"); return err })
 	o.refused("an unknown one", skill.NotFound, `no skill "inner", but pdf, pdf-forms`, func() error { _, err := o.add("/acme/skills", named("inner")); return err })
+	o.pages["/acme/hidden/archive/HEAD.tar.gz"] = repository(t, member{name: ".claude/skills/tea/SKILL.md", text: skillText("tea", "")})
+	if of := musttest.Get(o.add("/acme/hidden"))(t); of[0].Reference != o.url+"/acme/hidden/.claude/skills/tea@"+commit {
+		t.Errorf("in a hidden folder: %+v", of[0])
+	}
+	musttest.Do(t, errors.Join(os.RemoveAll(o.dir), os.Mkdir(o.dir, 0o755)))
 	o.refused("no such folder", skill.NotFound, "no skill", func() error { _, err := o.add("/acme/skills/docs"); return err })
 	o.refused("no such repository", skill.NotFound, "404", func() error { _, err := o.add("/acme/other"); return err })
 	o.refused("a policy", skill.SignatureMissing, "not signed", func() error {
@@ -169,7 +175,13 @@ func TestAddRepository(t *testing.T) {
 	}
 	musttest.Do(t, os.RemoveAll(filepath.Join(o.dir, "pdf")))
 	o.pages["/acme/skills/archive/"+commit+".tar.gz"] = repository(t, member{name: "skills/pdf/SKILL.md", text: skillText("pdf", "") + "more"})
-	o.refused("restored from other files", skill.Conflict, "in openskill.lock", func() error {
+	o.refused("restored from other files", skill.Conflict, "other files now", func() error {
+		_, err := o.carrier.Restore(t.Context(), o.remote, PullOptions{Dir: o.dir})
+		return err
+	})
+
+	o.pages["/acme/skills/archive/"+commit+".tar.gz"] = repository(t, member{name: "skills/pdf/SKILL.md", text: skillText("other", "")})
+	o.refused("restored from another skill", skill.Conflict, "other files now", func() error {
 		_, err := o.carrier.Restore(t.Context(), o.remote, PullOptions{Dir: o.dir})
 		return err
 	})
@@ -245,9 +257,19 @@ func TestAddTooLarge(t *testing.T) {
 		musttest.Get(z.Write(zeros))(t)
 	}
 	musttest.Do(t, z.Close())
-	for what, sent := range map[string][]byte{"files": many.Bytes(), "bytes": large.Bytes()} {
-		o.pages["/acme/skills/archive/HEAD.tar.gz"] = sent
-		o.refused(what, skill.PayloadTooLarge, "the repository is too large", func() error { _, err := o.add("/acme/skills"); return err })
+	var skills []member
+	for i := range maxBundled + 1 {
+		skills = append(skills, member{name: fmt.Sprintf("%d/SKILL.md", i)})
+	}
+	for what, c := range map[string]struct {
+		sent []byte
+		says string
+	}{
+		"files": {many.Bytes(), "the repository is too large"}, "bytes": {large.Bytes(), "the repository is too large"},
+		"skills": {repository(t, skills...), "more than 1000 skills"},
+	} {
+		o.pages["/acme/skills/archive/HEAD.tar.gz"] = c.sent
+		o.refused(what, skill.PayloadTooLarge, c.says, func() error { _, err := o.add("/acme/skills"); return err })
 	}
 }
 

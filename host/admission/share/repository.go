@@ -21,6 +21,7 @@ const (
 	maxRepository = 128 << 20 // bytes, compressed
 	maxUnzipped   = 1 << 30
 	maxMembers    = 100_000
+	maxName       = 1024 // bytes of the path of a SKILL.md; others are not looked at
 )
 
 // skillFile makes a folder an Agent Skill.
@@ -52,6 +53,9 @@ func (c *Carrier) ofRepository(ctx context.Context, r *Remote, o Origin, staging
 		if o.folder != "" && folder != o.folder && !strings.HasPrefix(folder, o.folder+"/") {
 			continue
 		}
+		if len(found) == maxBundled {
+			return nil, tooManySkills(o)
+		}
 		at := o
 		at.folder = folder
 		name := path.Base(folder)
@@ -66,26 +70,31 @@ func (c *Carrier) ofRepository(ctx context.Context, r *Remote, o Origin, staging
 // skillFolders returns the folders of a repository that have a SKILL.md, and the commit. A SKILL.md in the folder of
 // another skill is a file of that skill.
 func skillFolders(ctx context.Context, f *os.File) (folders []string, commit string, err error) {
+	all := map[string]bool{}
 	err = members(ctx, f, func(h *tar.Header, name string, _ io.Reader) error {
 		if h.Typeflag == tar.TypeXGlobalHeader {
 			if c := h.PAXRecords["comment"]; refName.MatchString(c) {
 				commit = c
 			}
-		} else if h.Typeflag == tar.TypeReg && path.Base(name) == skillFile {
-			folder := path.Dir(name)
+		} else if h.Typeflag == tar.TypeReg && path.Base(name) == skillFile && len(name) <= maxName {
+			all[path.Dir(name)] = true
+		}
+		return nil
+	})
+	for folder := range all {
+		outer := folder
+		for outer != "." && outer != "/" && !all[path.Dir(outer)] {
+			outer = path.Dir(outer)
+		}
+		if outer == "." || outer == "/" {
 			if folder == "." {
 				folder = ""
 			}
 			folders = append(folders, folder)
 		}
-		return nil
-	})
+	}
 	slices.Sort(folders)
-	folders = slices.Compact(folders)
-	outer := folders
-	return slices.DeleteFunc(slices.Clone(folders), func(folder string) bool {
-		return slices.ContainsFunc(outer, func(o string) bool { return folder != o && (o == "" || strings.HasPrefix(folder, o+"/")) })
-	}), commit, err
+	return folders, commit, err
 }
 
 // packMember writes a folder of a repository as a tar.gz. Hidden files and the like are left out.
@@ -133,15 +142,18 @@ func members(ctx context.Context, f *os.File, do func(h *tar.Header, name string
 		switch {
 		case ctx.Err() != nil:
 			return told(ctx, "", ctx.Err())
+		case limited.N == 0 || n >= maxMembers: // before the end, which the bound may look like
+			return &skill.Error{Op: "share.Add", Code: skill.PayloadTooLarge, Message: fmt.Sprintf("the repository is too large: more than %d bytes or %d files", maxUnzipped, maxMembers)}
 		case errors.Is(err, io.EOF):
 			return nil
-		case limited.N == 0 || n >= maxMembers:
-			return &skill.Error{Op: "share.Add", Code: skill.PayloadTooLarge, Message: fmt.Sprintf("the repository is too large: more than %d bytes or %d files", maxUnzipped, maxMembers)}
 		case err != nil:
 			return malformed("the repository's archive is damaged or cut off: %v", err)
 		}
 		_, name, _ := strings.Cut(h.Name, "/")
 		if err := do(h, name, t); err != nil {
+			if ctx.Err() != nil {
+				return told(ctx, "", ctx.Err())
+			}
 			return err
 		}
 	}
