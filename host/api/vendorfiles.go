@@ -66,7 +66,7 @@ func (s *Server) vendorListFiles(c *fiber.Ctx) error {
 	}
 	args := ctx.QueryArgs()
 	if purpose := string(args.Peek("purpose")); args.Has("scope_id") || purpose != "" && purpose != "user_data" && purpose != "assistants" {
-		return s.vendorList(c, nil, "") // there are none
+		return s.vendorList(c, nil, "") // no file matches
 	}
 	if ids := args.PeekMulti("ids[]"); len(ids) > 0 {
 		return s.vendorFilesOf(c, ids)

@@ -119,7 +119,7 @@ func (f *folderForm) close() {
 	}
 }
 
-// fieldOf reads the value of a part that is no file.
+// fieldOf reads the value of a form field.
 func fieldOf(part *multipart.Part) (string, error) {
 	b, err := io.ReadAll(io.LimitReader(part, maxField+1))
 	if err != nil {

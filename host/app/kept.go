@@ -161,7 +161,7 @@ func OpenStore(ctx context.Context, s *config.Settings, log *slog.Logger) (*stor
 
 // end closes what is kept, after the last run has ended.
 func (k *kept) end() error {
-	if k.sessions != nil { // in a time of its own: the records need theirs
+	if k.sessions != nil { // with a separate timeout, so that the records still have time to close
 		ctx, cancel := context.WithTimeout(context.Background(), closing)
 		k.sessions.FreezeAll(ctx)
 		cancel()

@@ -15,7 +15,7 @@ type Sessions interface {
 	// Enter waits until no other call uses the session, and returns it; CONFLICT if that takes longer than
 	// wait. The caller must call leave.
 	Enter(ctx context.Context, p skill.Principal, id string, wait time.Duration) (s *records.HeldSession, leave func(), err error)
-	// Fits returns an error if there is no room for a memory of size bytes.
+	// Fits returns an error if a memory of size bytes would exceed a limit.
 	Fits(p skill.Principal, s *records.HeldSession, size int) error
 	// Save keeps the memory that a call left, and counts its fuel. state is nil if the call failed.
 	Save(p skill.Principal, s *records.HeldSession, state []byte, fuel uint64) error

@@ -142,7 +142,7 @@ func (s *Sessions) room(k ownKey, size int64) (more int64, err error) {
 	return more, nil
 }
 
-// Fits returns the error of Save if there is no room for a memory of size bytes.
+// Fits returns the error of Save if a memory of size bytes would exceed a limit.
 func (s *Sessions) Fits(p skill.Principal, h *HeldSession, size int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,7 +25,7 @@ var starters = []string{
 }
 
 // shellStarters are those of scripts for a shell, whose own commands are part of it.
-var shellStarters = []string{"python", "node", "sqlite3", "zip", ".py", ".js", ".mjs"}
+var shellStarters = []string{"python", "node", "sqlite3", "zip", skill.AgentSkillsDir, ".py", ".js", ".mjs"}
 
 var errStarts = errors.New("it may start programs")
 

@@ -3,7 +3,7 @@ import fnmatch, os, stat, sys, time, zipfile, zlib
 tool, *args = sys.argv[1:]
 names, flags, where, out, level = [], "", "", [], zipfile.ZIP_DEFLATED
 VALUES = {"unzip": "d", "zip": "b"}[tool]
-KNOWN = {"unzip": "lpoqnjtvdaCZ12xuDX", "zip": "rqj9876543210yXxidmuvoDbFT@"}[tool]
+KNOWN = {"unzip": "lpoqnjtvdZ1xDX", "zip": "rqj9876543210yXxidmvD@b"}[tool]
 
 
 def fail(code, text):
@@ -164,7 +164,7 @@ def pack():
             if folder:
                 continue
         inside += "/" if folder else ""
-        if inside == "./" or os.path.exists(path) and os.path.samefile(name, path) or matches(inside, lists["x"]) or lists["i"] and not matches(inside, lists["i"]):
+        if inside == "./" or folder and "D" in flags or os.path.exists(path) and os.path.samefile(name, path) or matches(inside, lists["x"]) or lists["i"] and not matches(inside, lists["i"]):
             continue
         new[inside] = name
     if not new and "d" not in flags:
