@@ -195,7 +195,7 @@ whose {"value": 1} becomes --value 1.`,
 func (a *cli) runAgentScript(ctx context.Context, flags *settingsFlags, o *agentRun, args []string) error {
 	r := skill.ScriptRequest{
 		Skill: args[0], Script: args[1], Args: args[2:], TraceID: skill.TraceID(o.trace),
-		Limits: skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
+		Asked: skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
 	}
 	switch {
 	case o.trace != "" && !skill.ValidTraceID(o.trace):

@@ -100,7 +100,6 @@ func (a *cli) code(ctx context.Context, flags *settingsFlags, o *codeFlags, file
 	r := h.Invoke(ctx, skill.Local(), skill.Request{
 		SkillID: skill.RunCode, Input: input,
 		Workspace: skill.WorkspaceRef{ID: o.workspace, Always: o.commit == "always", NoWait: o.busy == "conflict"},
-		Limits:    skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
 	})
 	stop()
 	if o.session == skill.NewSession {
@@ -145,12 +144,14 @@ func (a *cli) codeInput(ctx context.Context, o *codeFlags, file string, most int
 		Base64 string `json:"base64"`
 	}
 	in := struct {
-		Language string   `json:"language"`
-		Code     string   `json:"code"`
-		Files    []given  `json:"files,omitempty"`
-		Session  string   `json:"session,omitempty"`
-		Agents   []string `json:"agent_skills,omitempty"`
+		Language string           `json:"language"`
+		Code     string           `json:"code"`
+		Files    []given          `json:"files,omitempty"`
+		Session  string           `json:"session,omitempty"`
+		Agents   []string         `json:"agent_skills,omitempty"`
+		Limits   skill.LimitsJSON `json:"limits"`
 	}{Language: o.language, Session: o.session, Agents: o.agents}
+	in.Limits = skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20}.JSON()
 	if in.Language == "" {
 		in.Language = "python"
 		if file != "" {

@@ -103,7 +103,7 @@ func (a *cli) script(ctx context.Context, flags *settingsFlags, o *scriptFlags, 
 	stop()
 	result, reply := h.RunScript(ctx, skill.Local(), skill.ScriptRequest{
 		Skill: id, Script: name, Args: args[2:], Stdin: stdin,
-		Limits: skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
+		Asked: skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20},
 	})
 	report.Result = result
 	if l, err := packages.New(s.StateDir).Of(folder); err == nil { // a damaged lock has ended the run

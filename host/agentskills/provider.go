@@ -449,16 +449,16 @@ func (p *Provider) run(ctx context.Context, who skill.Principal, r *skill.Script
 			return answer(nil, p.refusal(err, r))
 		}
 	}
-	if r.Limits.Timeout > 0 {
+	if within := r.Asked.Lower(r.Limits).Timeout; within > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, r.Limits.Timeout)
+		ctx, stop = context.WithTimeout(ctx, within)
 		defer stop()
 	}
 	if _, is := s.(*GoScript); is {
 		meta.Runner = kindGo
 	}
 	return answer(s.Run(ctx, m.skill, &Call{
-		Principal: who, Args: r.Args, Object: object, Stdin: r.Stdin, Files: r.Files, Workspace: r.Workspace, TraceID: r.TraceID, Limits: r.Limits, Turn: r.Turn,
+		Principal: who, Args: r.Args, Object: object, Stdin: r.Stdin, Files: r.Files, Workspace: r.Workspace, TraceID: r.TraceID, Limits: r.Limits, Asked: r.Asked, Turn: r.Turn,
 		runner: p.options.ScriptRunner, runs: p.options.RunExtensions,
 	}))
 }

@@ -60,6 +60,7 @@ type Call struct {
 	Workspace skill.WorkspaceRef
 	TraceID   skill.TraceID
 	Limits    skill.Limits // may only lower what the host says
+	Asked     skill.Limits // in place of the host's defaults, up to its maximum
 	Turn      skill.Turn   // of the agent that asks; zero: none does
 
 	runner ScriptRunner // of the provider, for files whose source has none

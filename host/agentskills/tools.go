@@ -91,7 +91,8 @@ const (
 		"script_file": {"type": "string", "description": "Name of the script as load_skill lists it, such as scripts/convert.py."},
 		"args": {"description": "Arguments of the command line: a list of texts, such as [\"--value\", \"1\"], or an object, such as {\"value\": 1}, which becomes --value 1. In an object true gives the option alone, false and null leave it out, and a list gives its values behind the option.",
 			"anyOf": [{"type": "array", "items": {"type": ["string", "number", "boolean"]}}, {"type": "object"}, {"type": "null"}]},
-		"input": {"type": "string", "description": "Text that the script reads from standard input, for what is long or has several lines."}}}`
+		"input": {"type": "string", "description": "Text that the script reads from standard input, for what is long or has several lines."},
+		"timeout_ms": {"type": "integer", "minimum": 1, "description": "Time limit of a script that takes long, in place of the default, up to the maximum of the host."}}}`
 	runOutput = `{"type": "object", "required": ["output"], "properties": {"output": {"type": "string"},
 		"encoding": {"type": "string", "enum": ["base64"], "description": "Of output that is no text."}}}`
 )
@@ -124,6 +125,7 @@ func describe(members []member) string {
 type callArgs struct {
 	skill, resource, script, input string
 	args                           json.RawMessage
+	timeout                        uint64 // ms
 }
 
 // spellings are the names that arguments may have, the first one being ours.
@@ -133,6 +135,7 @@ var spellings = map[string][]string{
 	"script_file":   {"script_file", "script_name", "scriptName", "scriptFile"},
 	"args":          {"args", "arguments"},
 	"input":         {"input"},
+	"timeout_ms":    {"timeout_ms"},
 }
 
 // takes are the arguments of each tool, the required ones first; required is how many
@@ -143,7 +146,7 @@ var takes = map[string]struct {
 }{
 	ToolLoad: {[]string{"skill_name"}, 1},
 	ToolRead: {[]string{"skill_name", "resource_name"}, 2},
-	ToolRun:  {[]string{"skill_name", "script_file", "args", "input"}, 2},
+	ToolRun:  {[]string{"skill_name", "script_file", "args", "input", "timeout_ms"}, 2},
 }
 
 // CallTool runs one of the three tools for a model. It never gives nil. Data of
@@ -204,7 +207,7 @@ func (p *Provider) CallToolIn(
 		if err != nil {
 			return done(nil, err)
 		}
-		r := skill.ScriptRequest{Skill: a.skill, Script: a.script, Args: list, TraceID: trace, Turn: turn, Limits: limits}
+		r := skill.ScriptRequest{Skill: a.skill, Script: a.script, Args: list, TraceID: trace, Turn: turn, Limits: limits, Asked: skill.LimitsJSON{TimeoutMS: a.timeout}.Limits()}
 		if a.input != "" {
 			r.Stdin = []byte(a.input)
 		}
@@ -247,6 +250,12 @@ func (a *callArgs) read(tool string, raw json.RawMessage) error {
 		}
 		if value[0] == 'n' { // null is nothing
 			given[name] = false
+			return nil
+		}
+		if name == "timeout_ms" {
+			if json.Unmarshal(value, &a.timeout) != nil || a.timeout < 1 {
+				return wrong("timeout_ms must be a whole number of 1 or more")
+			}
 			return nil
 		}
 		var s string

@@ -304,7 +304,7 @@ func (s *Server) decodeRun(b []byte, to *skill.ScriptRequest) error {
 			to.Stdin = []byte(given)
 			return nil
 		}},
-		{"limits", limits(&to.Limits)},
+		{"limits", limits(&to.Asked)},
 	}, workspaceOf(&to.Workspace)...))
 }
 

@@ -65,7 +65,17 @@ func (s *Server) code(c *fiber.Ctx, more []string, texts map[string]string) erro
 		}
 		_ = given(name, value) // which cannot fail
 	}
-	members := []member{{"limits", limits(&req.Limits)}}
+	members := []member{{"limits", func(field string, value []byte) error {
+		var asked skill.Limits
+		if err := limits(&asked)(field, value); err != nil {
+			return err
+		}
+		value, err := json.Marshal(asked.JSON())
+		if err != nil {
+			return err
+		}
+		return given(field, value)
+	}}}
 	for _, name := range append([]string{"code", "files", "workspace", "commit", "busy", "agent_skills"}, more...) {
 		members = append(members, member{name, given})
 	}

@@ -43,7 +43,7 @@ func (h *Host) openAgentSkills(given []string, granted *skill.Grants) error {
 	}
 	run := func(ctx context.Context, s *agentskills.FileSkill, script *agentskills.FileScript, c *agentskills.Call) (any, error) {
 		return h.door.RunScript(ctx, c.Principal, skill.ScriptRequest{
-			Skill: s.Frontmatter().Name, Script: script.Path(), Args: c.Args, Stdin: c.Stdin, Files: c.Files, Workspace: c.Workspace, TraceID: c.TraceID, Limits: c.Limits, Turn: c.Turn,
+			Skill: s.Frontmatter().Name, Script: script.Path(), Args: c.Args, Stdin: c.Stdin, Files: c.Files, Workspace: c.Workspace, TraceID: c.TraceID, Limits: c.Limits, Asked: c.Asked, Turn: c.Turn,
 		}), nil
 	}
 	var err error

@@ -192,6 +192,7 @@ func (h *Host) openRoots(roots []manifest.Root) error {
 func (h *Host) openDoor() (err error) {
 	s := h.settings
 	h.door, err = dispatch.New(dispatch.Options{
+		Most:   s.Caps(),
 		Skills: tried{h.finds(), h.trial}, Observer: h.observer(), Runners: h.runners, DataRoot: s.DataRoot, Allowed: s.Allowed(),
 		MaxInput: s.MaxBody(), Bounds: callBounds(s), Alone: h.alone, Log: h.log,
 		Files: callFiles{&h.kept}, Workspaces: h.kept.spaces, Sessions: h.kept.sessions, Scripts: scripts{h}, Approve: h.approve(), Recorder: h.metrics.Recorder(h.kept.log), Executions: h.trial.hears(h.kept.executions), Quotas: h.trial.counts(h.kept.quotas), Recordings: h.records(),

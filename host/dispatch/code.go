@@ -46,15 +46,17 @@ func (c *call) readCode() error {
 		Session        string
 		Commit, Busy   string
 		AgentSkills    []string `json:"agent_skills"`
+		Limits         skill.LimitsJSON
 	}
 	if err := json.Unmarshal(c.request.Input, &in); err != nil {
-		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Message: "the input must be an object with language and code", Err: err}
+		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Message: "the input must be an object with language and code, and limits must be whole numbers", Err: err}
 	}
 	target, ok := languages[in.Language]
 	if !ok {
 		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Subject: "language", Message: "unknown language"}
 	}
 	c.code, c.fileRefs = &code{target: target, text: []byte(in.Code), language: in.Language, session: in.Session, agents: in.AgentSkills}, slices.Concat(in.Files, c.request.Files)
+	c.asked = in.Limits.Limits()
 	if c.workspaceRef = c.request.Workspace; in.Workspace != "" {
 		c.workspaceRef = skill.WorkspaceRef{ID: in.Workspace, Always: in.Commit == "always", NoWait: in.Busy == "conflict"}
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -217,4 +218,56 @@ func (r recorder) Started(_ context.Context, s *records.Started, _ []byte) error
 
 func (r recorder) Finished(context.Context, *records.Started, *records.Finished, []byte) error {
 	return nil
+}
+
+// TestLimitsOfCode: code gets what its input asks for, up to Options.Most, and no more than the request of an agent says.
+// A skill gets no more than its manifest says.
+func TestLimitsOfCode(t *testing.T) {
+	most := skill.LimitsJSON{TimeoutMS: 60000, MemoryMB: 128, Fuel: 5000, OutputKB: 2, ScratchMB: 2}.Limits()
+	for what, c := range map[string]struct {
+		input  string
+		within skill.LimitsJSON
+		want   skill.LimitsJSON
+	}{
+		"nothing asked":          {``, skill.LimitsJSON{}, skill.LimitsJSON{TimeoutMS: 1000, MemoryMB: 64, Fuel: 1000, OutputKB: 1, ScratchMB: 1}},
+		"more of all":            {`"timeout_ms": 60000, "memory_mb": 128, "fuel": 4000, "output_kb": 2, "scratch_mb": 2`, skill.LimitsJSON{}, skill.LimitsJSON{TimeoutMS: 60000, MemoryMB: 128, Fuel: 4000, OutputKB: 2, ScratchMB: 2}},
+		"less":                   {`"timeout_ms": 10, "fuel": 10`, skill.LimitsJSON{}, skill.LimitsJSON{TimeoutMS: 10, MemoryMB: 64, Fuel: 10, OutputKB: 1, ScratchMB: 1}},
+		"zero":                   {`"timeout_ms": 0`, skill.LimitsJSON{}, skill.LimitsJSON{TimeoutMS: 1000, MemoryMB: 64, Fuel: 1000, OutputKB: 1, ScratchMB: 1}},
+		"time alone brings fuel": {`"timeout_ms": 3000`, skill.LimitsJSON{}, skill.LimitsJSON{TimeoutMS: 3000, MemoryMB: 64, Fuel: 3000, OutputKB: 1, ScratchMB: 1}},
+		"more than the host has": {`"timeout_ms": 9000000000000000, "memory_mb": 9000000, "output_kb": 900, "scratch_mb": 9000`, skill.LimitsJSON{}, most.JSON()},
+		"an agent's share":       {`"timeout_ms": 60000, "fuel": 4000`, skill.LimitsJSON{TimeoutMS: 2000, Fuel: 100}, skill.LimitsJSON{TimeoutMS: 2000, MemoryMB: 64, Fuel: 100, OutputKB: 1, ScratchMB: 1}},
+		"an agent's large share": {``, skill.LimitsJSON{TimeoutMS: 60000, Fuel: 5000}, skill.LimitsJSON{TimeoutMS: 1000, MemoryMB: 64, Fuel: 1000, OutputKB: 1, ScratchMB: 1}},
+	} {
+		var started *records.Started
+		h := codeHouse(t, func(o *Options) {
+			o.Most = most
+			o.Recorder = recorder(func(s *records.Started) { started = s })
+		})
+		h.python.Answer = runnertest.Always(skill.Reply{})
+		r := run(`{"language": "python", "code": "x", "limits": {` + c.input + `}}`)
+		r.Limits = c.within.Limits()
+		if got := h.Invoke(context.Background(), skill.Local(), r); got.Error != nil {
+			t.Errorf("%s: %v", what, got.Error)
+			continue
+		}
+		if got := h.python.Calls()[0].Limits.JSON(); got != c.want || started.Limits != c.want {
+			t.Errorf("%s: %+v, on record %+v, want %+v", what, got, started.Limits, c.want)
+		}
+	}
+	h := codeHouse(t, func(o *Options) { o.Most = most })
+	h.python.Answer, h.wasm.Answer = runnertest.Always(skill.Reply{}), runnertest.Always(skill.Reply{Stdout: []byte("{}")})
+	r := ask("stats", `{"numbers": [1], "ops": ["mean"]}`)
+	r.Limits = most
+	if got := h.Invoke(context.Background(), skill.Local(), r); got.Error != nil {
+		t.Fatal(got.Error)
+	}
+	if got := h.wasm.Calls()[0].Limits; got.Timeout > time.Second {
+		t.Errorf("a skill: %+v", got)
+	}
+	for _, limits := range []string{`{"timeout_ms": -1}`, `{"timeout_ms": 1.5}`, `{"time": 1}`, `[]`} {
+		got := h.Invoke(context.Background(), skill.Local(), run(`{"language": "python", "code": "x", "limits": `+limits+`}`))
+		if got.Error == nil || got.Error.Code != skill.InvalidArgument {
+			t.Errorf("%s: %+v", limits, got.Error)
+		}
+	}
 }

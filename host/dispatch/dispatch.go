@@ -70,6 +70,7 @@ type Options struct {
 	DataRoot   string          // absolute path of the data folder that skills may be shown; "" grants none
 	Allowed    *grants.Allowed // requests and variables that skills may be granted; nil: none
 	MaxInput   int             // bytes of the input of a call; 0: 1 MiB
+	Most       skill.Limits    // what calls of run_code and scripts may ask for; zero: no more than the default
 	Bounds                     // calls that run at once
 	Queue      int             // calls that may wait for a place; 0: as many as Global; negative: none
 	MaxWait    time.Duration   // how long they wait; 0: 250 ms
@@ -204,6 +205,7 @@ type call struct {
 	parent       string                   // execution that makes this call; "": none
 	of           *parent                  // the same, while it runs; nil: none
 	nested       uint64                   // fuel of the calls that this one made
+	asked        skill.Limits             // of run_code and scripts: in place of the defaults
 	began        func(executionID string) // told when the run is on record; may be nil
 	started      *records.Started         // as it is on record; nil before, and where nothing is
 

@@ -226,7 +226,7 @@ func (d *Dispatcher) observed(next handler) handler {
 		if c.outcome.guest != nil {
 			code = skill.ToolInvocationError
 		}
-		d.o.Observer.Ended(c.skill, code, c.skill.Limits.Lower(c.request.Limits) != c.skill.Limits)
+		d.o.Observer.Ended(c.skill, code, d.limits(c) != c.skill.Limits)
 		return err
 	}
 }
@@ -239,7 +239,7 @@ func (d *Dispatcher) run(ctx context.Context, c *call) error {
 		return err
 	}
 	c.target = target
-	limits := s.Limits.Lower(c.request.Limits)
+	limits := d.limits(c)
 	if unset := limits.Unset(); unset != "" {
 		return fmt.Errorf("dispatch.run: the limit %s of %s is not set", unset, s.Descriptor.ID)
 	}

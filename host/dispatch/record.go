@@ -53,7 +53,7 @@ func (d *Dispatcher) within(next handler) handler {
 		if d.o.Quotas == nil {
 			return next(ctx, c)
 		}
-		leave, err := d.o.Quotas.Enter(ctx, c.principal, c.skill.Owner, c.skill.Descriptor.ID, perMinute(c.skill), c.skill.Limits.Lower(c.request.Limits).Fuel)
+		leave, err := d.o.Quotas.Enter(ctx, c.principal, c.skill.Owner, c.skill.Descriptor.ID, perMinute(c.skill), d.limits(c).Fuel)
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (d *Dispatcher) starts(c *call) *records.Started {
 		ExecutionID: c.executionID, Tenant: c.principal.Tenant, Principal: c.principal.ID, PrincipalType: c.principal.Type, Key: c.principal.Key,
 		TraceID: string(c.request.TraceID), Session: c.request.Turn.Session, Iteration: c.request.Turn.Iteration,
 		Skill: string(k.ID), Version: k.Version, Digest: k.Digest, Owner: c.skill.Owner,
-		Limits: c.skill.Limits.Lower(c.request.Limits).JSON(),
+		Limits: d.limits(c).JSON(),
 		Time:   d.now(),
 	}
 	if s.Session == "" {

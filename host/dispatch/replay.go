@@ -46,7 +46,7 @@ func (d *Dispatcher) Plan(ctx context.Context, p skill.Principal, a *replay.Agai
 			return err
 		}
 		granted, err := d.Grants(s)
-		plan = &replay.Plan{Digest: s.Descriptor.Digest, Target: target, Limits: s.Limits.Lower(c.request.Limits), Grants: granted}
+		plan = &replay.Plan{Digest: s.Descriptor.Digest, Target: target, Limits: d.limits(c), Grants: granted}
 		return err
 	}))(ctx, c)
 	return plan, err

@@ -87,7 +87,7 @@ func (d *Dispatcher) lineChecked(next handler) handler {
 		if err := d.checkLine(c.script); err != nil {
 			return err
 		}
-		c.fileRefs, c.workspaceRef = c.script.Files, c.script.Workspace
+		c.fileRefs, c.workspaceRef, c.asked = c.script.Files, c.script.Workspace, c.script.Asked
 		c.joinConversation()
 		if err := c.checkFiles(""); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"openskill/host/manifest"
 	"openskill/plugins/runnertest"
@@ -64,6 +65,14 @@ func TestScript(t *testing.T) {
 	}
 	if line := h.line(t); line["skill_id"] != "greeter" || line["success"] != true {
 		t.Error(line)
+	}
+	h = withScripts(t, func(o *Options) { o.Most = skill.Limits{Timeout: time.Minute, Fuel: 5000} })
+	h.python.Answer = runnertest.Always(skill.Reply{})
+	long := greet()
+	long.Asked, long.Limits = skill.LimitsJSON{TimeoutMS: 90000, MemoryMB: 512}.Limits(), skill.Limits{Fuel: 4000}
+	h.RunScript(context.Background(), skill.Local(), long)
+	if got, want := h.python.Calls()[0].Limits.JSON(), (skill.LimitsJSON{TimeoutMS: 60000, MemoryMB: 64, Fuel: 4000, OutputKB: 1, ScratchMB: 1}); got != want {
+		t.Errorf("who asks for more: %+v, want %+v", got, want)
 	}
 }
 

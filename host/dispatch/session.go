@@ -31,16 +31,16 @@ func (d *Dispatcher) withSession(next handler) handler {
 		if d.o.Sessions == nil {
 			return &skill.Error{Op: "dispatch.session", Code: skill.NotFound, Subject: "session", Message: "sessions are not supported by this host"}
 		}
-		limits := c.request.Limits
+		asked := c.asked
 		id := c.code.session
 		if id == skill.NewSession {
-			made, err := d.o.Sessions.Create(ctx, c.principal, c.code.language, c.workspaceRef.ID, limits.Memory>>20)
+			made, err := d.o.Sessions.Create(ctx, c.principal, c.code.language, c.workspaceRef.ID, asked.Memory>>20)
 			if err != nil {
 				return err
 			}
 			id = made.ID
 		}
-		wait := c.skill.Limits.Lower(limits).Timeout
+		wait := d.limits(c).Timeout
 		if c.workspaceRef.NoWait {
 			wait = 0
 		}
@@ -52,11 +52,11 @@ func (d *Dispatcher) withSession(next handler) handler {
 		switch {
 		case s.Language != c.code.language:
 			return invalidSession("language", "the language of the session is "+s.Language)
-		case limits.Scratch != 0, limits.Memory != 0 && limits.Memory>>20 != s.MemoryMB:
+		case asked.Scratch != 0, asked.Memory != 0 && asked.Memory>>20 != s.MemoryMB:
 			return invalidSession("limits", "memory_mb of a session is set when it is created, and scratch_mb cannot be set")
 		}
 		c.session = s
-		c.request.Limits.Memory = s.MemoryMB << 20
+		c.asked.Memory = s.MemoryMB << 20
 		if c.workspaceRef.ID == "" || c.optional {
 			c.workspaceRef.ID, c.optional = s.Workspace, false
 		}

@@ -66,7 +66,7 @@ func (d *Dispatcher) withWorkspace(next handler) handler {
 		if d.o.Workspaces == nil || d.o.Files == nil {
 			return &skill.Error{Op: "dispatch.workspace", Code: skill.NotFound, Subject: "workspace", Message: "workspaces are not supported by this host"}
 		}
-		wait := c.skill.Limits.Lower(c.request.Limits).Timeout
+		wait := d.limits(c).Timeout
 		switch {
 		case c.optional:
 			wait = maxJoin // the turn of the conversation ends before

@@ -46,7 +46,7 @@ type Code struct {
 	Commit      string   `json:"commit,omitempty"`
 	// Busy is what happens if another call uses the workspace: "wait" (the default), or "conflict" for an error.
 	Busy   string           `json:"busy,omitempty"`
-	Limits skill.LimitsJSON `json:"limits,omitzero"` // can only lower what the host allows
+	Limits skill.LimitsJSON `json:"limits,omitzero"` // in place of the host's defaults, up to its maximum
 }
 
 // RunCode runs a program in a fresh sandbox and returns its result, as Invoke does. It requires the scope

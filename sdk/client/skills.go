@@ -179,7 +179,7 @@ type ScriptOptions struct {
 	Args   any              // the command line: a list as it is, or a map or struct of options; nil: none
 	Input  string           // on standard input
 	Files  []skill.FileRef  // that its working folder begins with
-	Limits skill.LimitsJSON // can only lower what the host allows; 0: no opinion
+	Limits skill.LimitsJSON // in place of the host's defaults, up to its maximum; 0: no opinion
 	// Wait is how long to wait for an approval, where the call needs one: in whole seconds,
 	// a minute at most. 0: it is refused at once.
 	Wait time.Duration

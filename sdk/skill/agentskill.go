@@ -69,6 +69,7 @@ type ScriptRequest struct {
 	Workspace WorkspaceRef // zero: none
 	TraceID   TraceID      // valid, as in a Request
 	Limits    Limits       // may only lower what the host says; zero: no opinion
+	Asked     Limits       // in place of the host's defaults, up to its maximum; zero: no opinion
 	Turn      Turn         // of the agent that asks; zero: none does
 }
 

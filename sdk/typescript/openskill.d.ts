@@ -774,8 +774,9 @@ export type PullRequest = {
 };
 
 /**
- * Limits for this call. They only lower those of skill and host; higher values and zero change
- * nothing.
+ * Limits for this call. For code and scripts they replace the host's defaults, up to its maximum; with
+ * `timeout_ms` alone, `fuel` changes in proportion. For skills they only lower those of the manifest. Zero
+ * changes nothing.
  */
 export type RequestLimits = {
   fuel?: Amount;

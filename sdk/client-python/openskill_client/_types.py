@@ -7,7 +7,8 @@ from typing import Any, Dict, List, Optional, TypedDict
 
 
 class Limits(TypedDict, total=False):
-    """For a call: they may only lower what the skill and the host allow."""
+    """For a call. They lower the limits of a skill; code and scripts may get more than the defaults of the host, up to
+    its maximum."""
 
     timeout_ms: int
     memory_mb: int
