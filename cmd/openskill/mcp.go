@@ -49,7 +49,7 @@ func (a *cli) serveMCP(ctx context.Context, flags *settingsFlags, given string) 
 	defer h.Close() // everything is answered; the process ends
 	a.skipped(h)
 	m, err := mcp.New(mcp.Options{ // each call has its own context
-		Door: h, Catalogue: h.Catalogue(), AgentSkills: h.AgentSkills(), Search: h.Search, Tools: form, Artifact: h.Artifact, Approvals: h.Approvals(),
+		Door: h, Catalogue: h.Catalogue(), AgentSkills: h.AgentSkills(), Search: h.Search, Tools: form, Artifact: h.Artifact, Tasks: h.Tasks(), Approvals: h.Approvals(),
 		Logger: log, Version: app.Version, BodyLimit: s.MaxBody(),
 	})
 	if err != nil {

@@ -80,11 +80,7 @@ const respondAsync = "respond-async"
 // it was refused for before it began.
 func (s *Server) begin(c *fiber.Ctx, call records.Run) error {
 	ctx := c.Context()
-	if span := spanOf(ctx); span != nil { // it outlives the request, and is a part of it all the same
-		inner := call
-		call = func(run context.Context, started func(string)) *skill.Result { return inner(span.In(run), started) }
-	}
-	id, r, err := s.opt.Executions.Start(c.UserContext(), principalOf(ctx), s.whileLetIn(callerOf(ctx), call))
+	id, r, err := s.opt.Executions.Start(c.UserContext(), principalOf(ctx), s.outliving(ctx)(call))
 	switch {
 	case err != nil:
 		return err

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/valyala/fasthttp"
+
 	"openskill/host/identity"
 	"openskill/host/records"
 	"openskill/sdk/skill"
@@ -98,12 +100,26 @@ func (s *Server) endsWith(c *caller, cancel context.CancelCauseFunc) (stop func(
 	}
 }
 
-// whileLetIn is a call that outlives its request, and ends when its caller is no longer let in.
-func (s *Server) whileLetIn(c *caller, call records.Run) records.Run {
-	return func(run context.Context, started func(string)) *skill.Result {
-		run, cancel := context.WithCancelCause(run)
-		defer cancel(nil)
-		defer s.endsWith(&caller{credentials: c.credentials}, cancel)() // that of the credentials is another one
-		return call(run, started)
+type outliveKey struct{}
+
+// Outliving returns a call that outlives the request that a mounted handler answers, whose context is ctx.
+func Outliving(ctx context.Context, call records.Run) records.Run {
+	if outliving, ok := ctx.Value(outliveKey{}).(func(records.Run) records.Run); ok {
+		return outliving(call)
+	}
+	return call
+}
+
+// outliving returns what makes a call outlive a request: it is part of the request's trace, and ends when the caller is
+// no longer let in.
+func (s *Server) outliving(ctx *fasthttp.RequestCtx) func(records.Run) records.Run {
+	span, credentials := spanOf(ctx), callerOf(ctx).credentials
+	return func(call records.Run) records.Run {
+		return func(run context.Context, started func(string)) *skill.Result {
+			run, cancel := context.WithCancelCause(span.In(run))
+			defer cancel(nil)
+			defer s.endsWith(&caller{credentials: credentials}, cancel)() // that of the credentials is another one
+			return call(run, started)
+		}
 	}
 }

@@ -46,7 +46,8 @@ func (s *Server) mount(ctx *fasthttp.RequestCtx, h http.Handler) error {
 		parent = s.listening // a stream without an end, which a host that stops does not wait for
 	}
 	coming := s.coming(ctx)
-	run, a := s.answering(context.WithValue(parent, callerKey{}, principalOf(ctx)), ctx, coming == nil)
+	parent = context.WithValue(context.WithValue(parent, callerKey{}, principalOf(ctx)), outliveKey{}, s.outliving(ctx))
+	run, a := s.answering(parent, ctx, coming == nil)
 	req, err := standardRequest(run, ctx, coming)
 	if err != nil {
 		a.end()

@@ -48,7 +48,7 @@ func (h *Host) openMCP(o *api.Options) (*mcp.Server, error) {
 		Door:  h, Catalogue: h.Catalogue(), AgentSkills: hostTools{h.agents, h}, Search: h.Search, Origins: o.Origins,
 		Principal: func(r *http.Request) (skill.Principal, error) { return api.PrincipalOf(r.Context()), nil },
 		Over:      over, Revision: h.revision, Lists: h.lists, Reads: o.Reads, Rate: o.Rates.Request,
-		Artifact: h.Artifact, Approvals: h.approvals, Grants: h.Allowing(), Logger: h.log, Version: Version, BodyLimit: o.BodyLimit,
+		Artifact: h.Artifact, Tasks: h.Tasks(), Approvals: h.approvals, Grants: h.Allowing(), Logger: h.log, Version: Version, BodyLimit: o.BodyLimit,
 	})
 }
 

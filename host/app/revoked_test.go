@@ -202,6 +202,11 @@ func TestRevocationEndsWorkUnderWay(t *testing.T) {
 		t.Fatalf("%s: %s", long.Status, body)
 	}
 
+	taskTool := strings.Replace(slowTool, `clientCapabilities":{}`, `clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}`, 1)
+	if task, body := w.answer(t, key, "POST", "/mcp", taskTool, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "slowly"); !strings.Contains(body, `"resultType":"task"`) {
+		t.Fatalf("%s: %s", task.Status, body)
+	}
+
 	w.start(t, key, "the call", "POST", "/skills/slowly:invoke", slowCall)
 	w.start(t, key, "the turn", "POST", "/agent/chat", `{"message": "go"}`, "Accept", "application/json")
 	w.start(t, key, "the streamed turn", "POST", "/agent/chat", `{"message": "go", "stream": true}`)
@@ -212,7 +217,7 @@ func TestRevocationEndsWorkUnderWay(t *testing.T) {
 	w.start(t, "", "the turn of the console", "POST", "/console/chat/stream", url.Values{"csrf": {token[1]}, "message": {"go"}}.Encode(),
 		"Cookie", cookie, "Content-Type", "application/x-www-form-urlencoded")
 	w.start(t, "", "the stream of the console", "GET", "/console/executions/live", "", "Cookie", cookie, "Accept", "text/event-stream")
-	calls := w.running(t, 8)
+	calls := w.running(t, 9)
 	musttest.Get(w.keys.Revoke(t.Context(), id))(t)
 	w.refused(t, calls)
 }

@@ -8,5 +8,6 @@
 // with it but looked up at each request, so that no session sees an older catalogue.
 //
 // The protocol is that of revision 2026-07-28, and those before it with their
-// handshake. The Skills extension is io.modelcontextprotocol/skills (SEP-2640).
+// handshake. Its extensions are io.modelcontextprotocol/skills (SEP-2640) and
+// io.modelcontextprotocol/tasks (SEP-2663).
 package mcp

@@ -155,7 +155,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(s.base, callerKey{}, c)) // the request's memory is not its own behind some servers; the line below ties them
 	defer cancel(nil)
 	defer context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })()                    // it is the one that has ended
-	e := &exchange{ctx, newStreamWriter(rw, s.opt.KeepAlive, cancel), func() { _ = s.opt.Rate(r, 1) }, form} // the next one is refused
+	e := &exchange{ctx, r.Context(), newStreamWriter(rw, s.opt.KeepAlive, cancel), func() { _ = s.opt.Rate(r, 1) }, form} // the next one is refused
 	defer e.out.finish()
 	number, forget := w.remember(e)
 	defer forget()
@@ -247,6 +247,7 @@ func (s *Server) bodyOf(r *http.Request) ([]byte, error) {
 // exchange is one HTTP request under way.
 type exchange struct {
 	ctx     context.Context //nolint:containedctx // of the request that it stands for
+	asked   context.Context //nolint:containedctx // of the HTTP request, with the values of its server
 	out     *streamWriter
 	refused func() // counts a call that did not run
 	tools   string // the form of tools that the URL asks for; "": none

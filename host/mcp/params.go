@@ -19,6 +19,7 @@ var (
 		"resources/list": false, "resources/templates/list": false, "resources/read": true,
 		"resources/subscribe": true, "resources/unsubscribe": true, "subscriptions/listen": true,
 		"skills/list": false, "skills/get": true, "resources/directory/read": true,
+		"tasks/get": true, "tasks/update": true, "tasks/cancel": true,
 	}
 	notifications = map[string]bool{
 		"notifications/cancelled": true, "notifications/initialized": true, "notifications/progress": true, "notifications/roots/list_changed": true,
@@ -53,6 +54,8 @@ func paramsOf(method string) any {
 		return &getSkillParams{}
 	case "resources/directory/read":
 		return &directoryParams{}
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		return &taskParams{}
 	}
 	return nil
 }
@@ -78,6 +81,8 @@ func checkParams(method string, params json.RawMessage) *jsonrpc.Error {
 		return wrong("params.%s of %s cannot be a JSON %s", skill.CleanText(kind.Field, 80), method, skill.CleanText(kind.Value, 40))
 	case err != nil:
 		return wrong("invalid params for %s; see the MCP specification", method)
+	case method == "subscriptions/listen" && asksForTasks(params):
+		return errNoTasks
 	}
 	return nil
 }

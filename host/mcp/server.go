@@ -66,6 +66,7 @@ type Options struct {
 	// Approvals is where the operator's word on scripts goes, if the client can ask for it;
 	// nil: clients are told who approves, and nobody is asked.
 	Approvals Approvals
+	Tasks     Tasks // nil: clients wait for the ends of their calls
 	// Grants is what scripts are allowed. The operator is asked for more; without Grants, no one is.
 	Grants Grants
 
@@ -102,6 +103,8 @@ type Options struct {
 	Alone         bool  // all callers are one tenant, which may have all of these
 
 	SessionIdle   time.Duration // until an unused session over HTTP ends; 0: 4 hours
+	TaskLimit     time.Duration // time limit of calls that are never tasks; 0: 15 s
+	TaskAfter     time.Duration // until another call becomes a task; 0: 2 s
 	ProgressEvery time.Duration // between notifications of progress; 0: 500 ms
 	KeepAlive     time.Duration // between signs of life on streams over HTTP; 0: 10 s
 	PollEvery     time.Duration // between looks at whether the catalogue changed; 0: 2 s
@@ -128,6 +131,8 @@ func (o Options) withDefaults() Options {
 	or(&o.MaxSessions, 1024)
 	or(&o.MaxOpen, 2048)
 	or(&o.SessionIdle, 4*time.Hour)
+	or(&o.TaskLimit, 15*time.Second)
+	or(&o.TaskAfter, 2*time.Second)
 	or(&o.ProgressEvery, 500*time.Millisecond)
 	or(&o.KeepAlive, 10*time.Second)
 	or(&o.PollEvery, 2*time.Second)
@@ -235,11 +240,19 @@ func (s *Server) newCaller(base context.Context, p skill.Principal, newID func()
 		caps.Resources = &mcp.ResourceCapabilities{ListChanged: true}
 		caps.AddExtension(extension, map[string]any{"directoryRead": true})
 	}
+	if s.opt.Tasks != nil {
+		caps.AddExtension(tasksExtension, map[string]any{})
+	}
 	c.server = mcp.NewServer(
 		&mcp.Implementation{Name: "openskill", Title: "openSkill", Version: s.opt.Version},
 		&mcp.ServerOptions{Capabilities: caps, GetSessionID: newID, SetCacheable: func(_ context.Context, _ mcp.Request, k *mcp.Cacheable) { *k = uncached }},
 	)
 	c.server.AddReceivingMiddleware(c.receive)
+	if s.opt.Tasks != nil {
+		if err := c.addTasks(); err != nil {
+			return nil, err
+		}
+	}
 	if s.opt.AgentSkills != nil {
 		err := errors.Join(
 			mcp.AddReceivingCustomMethod(c.server, "skills/list", c.listSkills),
@@ -286,8 +299,13 @@ func (c *caller) handle(ctx context.Context, method string, req mcp.Request, nex
 		}
 		return res, nil
 	case *mcp.CallToolRequest:
-		res, err := answer(c.callTool(ctx, r))
-		return completed(r.ProtocolVersion(), res), err
+		res, err := c.callTool(ctx, r)
+		if err != nil {
+			return nil, protocolError(err)
+		}
+		return completed(r.ProtocolVersion(), res), nil
+	case *mcp.ServerRequest[*taskParams]:
+		return answer(c.task(ctx, method, r))
 	}
 	if c.s.opt.AgentSkills != nil {
 		switch r := req.(type) {

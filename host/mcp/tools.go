@@ -198,7 +198,7 @@ const (
 	metaTrace  = "openskill/trace_id" // of a call: the trace id to take
 )
 
-func (c *caller) callTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (c *caller) callTool(ctx context.Context, r *mcp.CallToolRequest) (mcp.Result, error) {
 	trace := newTrace()
 	if given, ok := r.Params.Meta[metaTrace].(string); ok && skill.ValidTraceID(given) {
 		trace = skill.TraceID(given)
@@ -233,7 +233,16 @@ func (c *caller) callTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 	}
 	stop := c.reportProgress(ctx, r)
 	defer stop()
-	res := c.s.opt.Door.Invoke(ctx, c.p, skill.Request{SkillID: id, Input: args, TraceID: trace})
+	req := skill.Request{SkillID: id, Input: args, TraceID: trace}
+	var res *skill.Result
+	if c.mayTask(r, id) {
+		var task *taskResult
+		if task, res, err = c.callAsTask(ctx, r, req); err != nil || task != nil {
+			return task, err
+		}
+	} else {
+		res = c.s.opt.Door.Invoke(ctx, c.p, req)
+	}
 	stop()
 	c.count(r, res)
 	if res.Error != nil && res.Error.Code == skill.NotFound {

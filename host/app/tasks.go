@@ -1,0 +1,68 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+
+	"openskill/host/api"
+	"openskill/host/mcp"
+	"openskill/host/records"
+	"openskill/sdk/skill"
+)
+
+// tasks are the executions of a host as MCP clients see them.
+type tasks struct{ *Host }
+
+// Tasks returns the calls that go on when their MCP clients leave; nil if this host keeps no results.
+func (h *Host) Tasks() mcp.Tasks {
+	if h.kept.executions == nil {
+		return nil
+	}
+	return tasks{h}
+}
+
+// May implements [mcp.Tasks].
+func (tasks) May(p skill.Principal) bool { return records.MayRead(p) }
+
+// Start implements [mcp.Tasks].
+func (t tasks) Start(ctx context.Context, p skill.Principal, r skill.Request) (string, <-chan *skill.Result, error) {
+	ended := make(chan *skill.Result, 2)
+	id, early, err := t.kept.executions.Start(ctx, p, api.Outliving(ctx, func(run context.Context, started func(string)) *skill.Result {
+		result := t.door.Start(run, p, r, started)
+		ended <- result
+		return result
+	}))
+	if early != nil {
+		ended <- early // the first result is the one of the call, if there is one
+	}
+	return id, ended, err
+}
+
+// Get implements [mcp.Tasks].
+func (t tasks) Get(ctx context.Context, p skill.Principal, id string) (*mcp.Task, error) {
+	v, err := t.kept.executions.Get(ctx, p, id, records.WholeResult)
+	if err != nil {
+		return nil, err
+	}
+	task := &mcp.Task{
+		Began: v.StartedAt, Updated: v.StartedAt, Script: v.Script != "", Ended: v.FinishedAt != nil,
+		Kept: skill.Preparing + v.Limits.Limits().Timeout + t.settings.ResultTime(),
+	}
+	if !task.Ended {
+		return task, nil
+	}
+	task.Updated, task.Kept = *v.FinishedAt, v.FinishedAt.Sub(v.StartedAt)+t.settings.ResultTime()
+	switch {
+	case len(v.Result) > 0:
+		return task, json.Unmarshal(v.Result, &task.Result)
+	case v.Error != nil: // its host has ended, perhaps
+		task.Result = skill.Failure(skill.ID(v.Skill), skill.TraceID(v.TraceID), skill.Meta{ExecutionID: id}, &skill.Error{Code: skill.Code(v.Error.Code), Message: v.Error.Message})
+	}
+	return task, nil
+}
+
+// Cancel implements [mcp.Tasks].
+func (t tasks) Cancel(ctx context.Context, p skill.Principal, id string) error {
+	_, err := t.kept.executions.Cancel(ctx, p, id)
+	return err
+}
