@@ -28,7 +28,8 @@ func (a *cli) packagesCommand() *cobra.Command {
 Python, and npm packages without native code. pip and npm of this machine resolve and
 download them, from the index that they are set up for; nothing of a package is run
 outside the sandbox. They are locked by digest in the state folder; the skill's own
-folder stays as it is. A host never downloads packages by itself.
+folder stays as it is. A host never downloads packages by itself. FOLDER run_code gives
+packages to code (openskill code, POST /code:run); use ./run_code for a folder of this name.
 
 With --remote, SKILL@VERSION in place of the folder is a version of an uploaded skill on
 a running host, which resolves and downloads; your key needs the scope skills:admin.`,
@@ -118,6 +119,9 @@ func (a *cli) changePackages(ctx context.Context, f *packagesFlags, args []strin
 	s, err := a.load(f.settings)
 	if err != nil {
 		return err
+	}
+	if args[0], err = app.PackagesFolder(s, args[0]); err != nil {
+		return hostFailed(err)
 	}
 	asked, err := askedPackages(args[0], args[1:])
 	if err != nil {
@@ -392,6 +396,9 @@ materials, CycloneDX 1.6 in JSON.`,
 		if len(args) == 0 {
 			return a.listPackageFolders(store, asJSON)
 		}
+		if args[0], err = app.PackagesFolder(s, args[0]); err != nil {
+			return hostFailed(err)
+		}
 		l, err := store.Of(args[0])
 		switch {
 		case errors.Is(err, os.ErrNotExist):
@@ -469,6 +476,9 @@ without NAME all. No index is needed.`,
 		s, err := a.load(flags)
 		if err != nil {
 			return err
+		}
+		if args[0], err = app.PackagesFolder(s, args[0]); err != nil {
+			return hostFailed(err)
 		}
 		var gone []packages.Requirement
 		if len(args) > 1 {

@@ -13,7 +13,7 @@ import (
 // Sessions keeps variables of code; *records.Sessions implements it. Errors are *skill.Error. It is safe for
 // concurrent use.
 type Sessions interface {
-	Create(ctx context.Context, p skill.Principal, language, workspace string, memoryMB uint64) (*skill.Session, error)
+	Create(ctx context.Context, p skill.Principal, language, workspace string, memoryMB uint64, packages []string) (*skill.Session, error)
 	Get(ctx context.Context, p skill.Principal, id string) (*skill.Session, error)
 	// List returns a page of the principal's sessions in the order of their ids, and the cursor of the next page or "".
 	List(ctx context.Context, p skill.Principal, cursor string, limit int) ([]*skill.Session, string, error)
@@ -43,9 +43,11 @@ func (s *Server) createSession(c *fiber.Ctx) error {
 	ctx := c.Context()
 	var language, workspace string
 	var memory uint64
+	var packages []string
 	err := readMembers(ctx.Request.Body(), "", []member{
 		{"language", text(&language, 64)},
 		{"workspace", workspaceID(&workspace)},
+		{"packages", texts(&packages)},
 		{"memory_mb", func(field string, value []byte) error {
 			if json.Unmarshal(value, &memory) != nil || memory < 1 || memory > 4096 {
 				return invalidField(field, "must be a whole number from 1 to 4096")
@@ -56,7 +58,7 @@ func (s *Server) createSession(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	made, err := s.opt.Sessions.Create(c.UserContext(), principalOf(ctx), language, workspace, memory)
+	made, err := s.opt.Sessions.Create(c.UserContext(), principalOf(ctx), language, workspace, memory, packages)
 	return s.created(ctx, made, err)
 }
 

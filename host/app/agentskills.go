@@ -111,6 +111,15 @@ func (s scripts) AgentFolder(ctx context.Context, p skill.Principal, name string
 	return of, nil
 }
 
+// packagesOf returns the folder of the packages of an Agent Skill, and those of runtimes that it requires. uploaded is nil
+// if it is the operator's own.
+func (s scripts) packagesOf(f *agentskills.FileSkill, uploaded *manifest.Skill) (set string, requires []string, err error) {
+	if uploaded != nil {
+		return uploaded.Packages, uploaded.Descriptor.Requires, nil
+	}
+	return s.packages.Use(f.Path())
+}
+
 // Script implements [dispatch.Scripts].
 func (s scripts) Script(ctx context.Context, p skill.Principal, name, script string) (*manifest.Skill, error) {
 	t, err := s.agents.Target(ctx, p, name, script)
@@ -143,12 +152,12 @@ func (s scripts) Script(ctx context.Context, p skill.Principal, name, script str
 		}
 	}
 	version := t.Skill.Frontmatter().Metadata["version"]
-	var set string
-	var requires []string
-	if uploaded != nil {
-		version, set, requires = uploaded.Descriptor.Version, uploaded.Packages, uploaded.Descriptor.Requires
-	} else if set, requires, err = s.packages.Use(t.Skill.Path()); err != nil {
+	set, requires, err := s.packagesOf(t.Skill, uploaded)
+	if err != nil {
 		return nil, err
+	}
+	if uploaded != nil {
+		version = uploaded.Descriptor.Version
 	}
 	caps := s.settings.Caps()
 	limits := s.settings.Defaults().Lower(caps)

@@ -11,6 +11,7 @@ import (
 	"openskill/host/catalogue"
 	"openskill/host/manifest"
 	"openskill/host/store"
+	"openskill/sdk/skill"
 	"openskill/plugins/python/runtimes"
 )
 
@@ -31,6 +32,14 @@ func codeDir(s *config.Settings) string {
 		return ""
 	}
 	return path
+}
+
+// PackagesFolder returns the folder that a command on packages names: that of run_code, by its id, or another one.
+func PackagesFolder(s *config.Settings, folder string) (string, error) {
+	if folder != skill.RunCode {
+		return folder, nil
+	}
+	return codeDir(s), os.MkdirAll(codeDir(s), 0o700)
 }
 
 // openDefinitions reads the folders of skills and seeds the database with them. Folders

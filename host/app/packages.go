@@ -198,3 +198,56 @@ func (u *uploads) Bill(ctx context.Context, p skill.Principal, id skill.ID, vers
 	err := lock.WriteBill(&b, string(id), version)
 	return b.Bytes(), err
 }
+
+// CodePackages implements [dispatch.Scripts].
+func (s scripts) CodePackages(ctx context.Context, p skill.Principal, language string, names, agents []string) (set string, requires []string, err error) {
+	if set, requires, err = s.packages.Use(codeDir(s.settings)); err != nil {
+		return "", nil, err
+	}
+	wrong := func(code skill.Code, format string, args ...any) (string, []string, error) {
+		return "", nil, &skill.Error{Op: "host.CodePackages", Code: code, Subject: "packages", Message: skill.CleanText(fmt.Sprintf(format, args...), skill.MaxMessage)}
+	}
+	from := ""
+	for _, name := range agents {
+		f, err := s.agents.Folder(ctx, p, name)
+		if err != nil {
+			return "", nil, err
+		}
+		uploaded, err := s.upload(f)
+		if err != nil {
+			return "", nil, err
+		}
+		own, needs, err := s.packagesOf(f, uploaded)
+		if err != nil {
+			return "", nil, err
+		}
+		requires = append(requires, needs...)
+		switch {
+		case own == "":
+		case from != "" && own != set:
+			return wrong(skill.InvalidArgument, "the Agent Skills %s and %s have different packages; name one of them", from, name)
+		default:
+			set, from = own, name
+		}
+	}
+	kind := packages.Python
+	if language == "javascript" || language == "typescript" {
+		kind = packages.NPM
+	}
+	for _, name := range names {
+		r, err := packages.ParseRequirement(name, kind)
+		if err != nil {
+			return "", nil, err
+		}
+		switch {
+		case r.Spec != "":
+			return wrong(skill.InvalidArgument, "omit the version of %s: the operator chooses it", name)
+		case packages.Has(set, r):
+		case r.Ecosystem == packages.Python && runtimes.CheckRequires([]string{r.Name}) == nil:
+			requires = append(requires, r.Name)
+		default:
+			return wrong(skill.NotFound, "code has no package %s; the operator can add it: openskill packages add run_code %s:%s", r.Name, r.Ecosystem, r.Name)
+		}
+	}
+	return set, requires, nil
+}

@@ -99,9 +99,8 @@ func TestSessions(t *testing.T) {
 		t.Errorf("in use: %s", got)
 	}
 	leave()
-	for _, limits := range []skill.Limits{{Memory: 64 << 20}, {Scratch: 1 << 20}} {
-		input := musttest.Get(json.Marshal(map[string]string{"language": "python", "code": "x", "session": id}))(t)
-		if r := h.Invoke(t.Context(), p, skill.Request{SkillID: skill.RunCode, Input: input, Limits: limits}); r.Error == nil || r.Error.Code != skill.InvalidArgument {
+	for _, limits := range []skill.LimitsJSON{{MemoryMB: 64}, {ScratchMB: 1}} {
+		if got, r := cell(t, h, p, id, "x", map[string]any{"limits": limits}); got != "INVALID_ARGUMENT" {
 			t.Errorf("%+v: %+v", limits, r)
 		}
 	}
@@ -148,6 +147,42 @@ func TestSessions(t *testing.T) {
 	expect(h, p, id, "x", "NOT_FOUND")
 	if _, err := h.kept.spaces.Get(t.Context(), p, id); skill.CodeOf(err) != skill.NotFound {
 		t.Errorf("the files of a deleted session: %v", err)
+	}
+}
+
+// TestImportsOfSessions: each call of a session may import what the runtime has, whatever the calls before imported.
+func TestImportsOfSessions(t *testing.T) {
+	h := codeHost(t, map[string]string{})
+	p := skill.Local()
+	for name, calls := range map[string][][2]string{
+		"the first call imports": {{"import openpyxl; x = openpyxl.__name__", ""}, {"x", `"openpyxl"`}, {"import pypdf; [x, pypdf.__name__]", `["openpyxl","pypdf"]`}},
+		"a later call imports":   {{"x = 1", ""}, {"import openpyxl; x += 1; x", "2"}, {"openpyxl.__name__", `"openpyxl"`}},
+	} {
+		session := "new"
+		for _, c := range calls {
+			got, r := cell(t, h, p, session, c[0], nil)
+			if got != c[1] {
+				t.Fatalf("%s: %s: %s, want %s; %+v", name, c[0], got, c[1], r.Error)
+			}
+			session = sessionOf(t, r)
+		}
+		musttest.Get(h.kept.sessions.Freeze(t.Context(), p, session))(t)
+		if got, r := cell(t, h, p, session, "import json, reportlab; json.dumps(x) > ''", nil); got != "true" {
+			t.Errorf("%s: frozen: %s %+v", name, got, r.Error)
+		}
+	}
+	made := musttest.Get(h.kept.sessions.Create(t.Context(), p, "python", "", 0, []string{"openpyxl"}))(t)
+	if got, r := cell(t, h, p, made.ID, "import sys; 'openpyxl' in sys.modules", nil); got != "true" {
+		t.Errorf("with packages: %s %+v", got, r.Error)
+	}
+	made = musttest.Get(h.kept.sessions.Create(t.Context(), p, "python", "", 0, []string{"nosuch"}))(t)
+	for session, packages := range map[string][]string{made.ID: {}, "new": {"nosuch"}} {
+		if got, r := cell(t, h, p, session, "1", map[string]any{"packages": packages}); got != "NOT_FOUND" || !strings.Contains(r.Error.Message, "openskill packages add run_code python:nosuch") {
+			t.Errorf("unknown package: %s %+v", got, r.Error)
+		}
+	}
+	if list, _, err := h.kept.sessions.List(t.Context(), p, "", 100); err != nil || len(list) != 4 {
+		t.Errorf("%d sessions, %v", len(list), err)
 	}
 }
 

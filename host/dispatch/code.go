@@ -24,6 +24,7 @@ type code struct {
 	language string
 	session  string   // id, or "new"; "": none
 	agents   []string // Agent Skills whose files the code sees
+	packages []string // that the code needs
 }
 
 // languages maps the languages of run_code to a runner and a file name.
@@ -47,6 +48,7 @@ func (c *call) readCode() error {
 		Commit, Busy   string
 		AgentSkills    []string `json:"agent_skills"`
 		Limits         skill.LimitsJSON
+		Packages       []string
 	}
 	if err := json.Unmarshal(c.request.Input, &in); err != nil {
 		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Message: "the input must be an object with language and code, and limits must be whole numbers", Err: err}
@@ -55,7 +57,7 @@ func (c *call) readCode() error {
 	if !ok {
 		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Subject: "language", Message: "unknown language"}
 	}
-	c.code, c.fileRefs = &code{target: target, text: []byte(in.Code), language: in.Language, session: in.Session, agents: in.AgentSkills}, slices.Concat(in.Files, c.request.Files)
+	c.code, c.fileRefs = &code{target: target, text: []byte(in.Code), language: in.Language, session: in.Session, agents: in.AgentSkills, packages: in.Packages}, slices.Concat(in.Files, c.request.Files)
 	c.asked = in.Limits.Limits()
 	if c.workspaceRef = c.request.Workspace; in.Workspace != "" {
 		c.workspaceRef = skill.WorkspaceRef{ID: in.Workspace, Always: in.Commit == "always", NoWait: in.Busy == "conflict"}
@@ -90,6 +92,21 @@ func (d *Dispatcher) withAgentSkills(ctx context.Context, c *call) error {
 		c.folders = append(c.folders, of)
 		c.fileInfos = append(c.fileInfos, records.FileInfo{Name: skill.AgentSkillsDir + "/" + of.Name, SHA256: strings.TrimPrefix(of.Digest, "sha256:")})
 	}
+	return nil
+}
+
+// withPackages finds the packages that the code of a call sees; those that names are must be among them.
+func (d *Dispatcher) withPackages(ctx context.Context, c *call, names []string) error {
+	if d.o.Scripts == nil {
+		return nil
+	}
+	set, requires, err := d.o.Scripts.CodePackages(ctx, c.principal, c.code.language, names, c.code.agents)
+	if err != nil || set == "" && len(requires) == 0 {
+		return err
+	}
+	s := *c.skill // which all calls share
+	s.Packages, s.Descriptor.Requires = set, requires
+	c.skill = &s
 	return nil
 }
 

@@ -345,7 +345,14 @@ func (d *Dispatcher) choose(ctx context.Context, c *call) (skill.Runner, skill.T
 	if s.Code {
 		spec.Code, spec.Folders = c.code.text, c.folders
 	}
-	return d.o.Runners.Choose(ctx, spec, target, fallback)
+	if c.session != nil {
+		spec.Session, spec.Imports = true, c.session.Ahead
+	}
+	r, chosen, plan, err := d.o.Runners.Choose(ctx, spec, target, fallback)
+	if c.session != nil {
+		c.session.Ahead = plan.Imports
+	}
+	return r, chosen, plan, err
 }
 
 // cancelled says why the caller's context ended: in the words of the host, if that has ended it.

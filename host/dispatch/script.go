@@ -22,6 +22,9 @@ type Scripts interface {
 	Script(ctx context.Context, p skill.Principal, name, script string) (*manifest.Skill, error)
 	// AgentFolder returns the folder of an Agent Skill with the files that p may read.
 	AgentFolder(ctx context.Context, p skill.Principal, name string) (skill.Folder, error)
+	// CodePackages returns the folder of the packages that code sees ("": none), and those of runtimes that it
+	// requires: the packages of run_code or of one of the Agent Skills. names must be among them.
+	CodePackages(ctx context.Context, p skill.Principal, language string, names, agents []string) (set string, requires []string, err error)
 }
 
 // The most that the command line of a script may have.

@@ -28,6 +28,11 @@ func (found) AgentFolder(_ context.Context, _ skill.Principal, name string) (ski
 	return skill.Folder{}, &skill.Error{Op: "test", Code: skill.NotFound, Message: "there is no " + name}
 }
 
+// CodePackages finds nothing.
+func (found) CodePackages(context.Context, skill.Principal, string, []string, []string) (string, []string, error) {
+	return "", nil, nil
+}
+
 func withScripts(t *testing.T, change func(*Options)) *house {
 	t.Helper()
 	limits := skill.LimitsJSON{TimeoutMS: 1000, MemoryMB: 64, Fuel: 1000, OutputKB: 1, ScratchMB: 1}.Limits()

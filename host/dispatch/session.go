@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"openskill/host/records"
@@ -11,7 +12,7 @@ import (
 // Sessions keeps the variables of run_code calls; *records.Sessions implements it. Errors are *skill.Error.
 type Sessions interface {
 	// Create returns a new session.
-	Create(ctx context.Context, p skill.Principal, language, workspace string, memoryMB uint64) (*skill.Session, error)
+	Create(ctx context.Context, p skill.Principal, language, workspace string, memoryMB uint64, packages []string) (*skill.Session, error)
 	// Enter waits until no other call uses the session, and returns it; CONFLICT if that takes longer than
 	// wait. The caller must call leave.
 	Enter(ctx context.Context, p skill.Principal, id string, wait time.Duration) (s *records.HeldSession, leave func(), err error)
@@ -25,7 +26,15 @@ type Sessions interface {
 // names no workspace uses that of the session.
 func (d *Dispatcher) withSession(next handler) handler {
 	return func(ctx context.Context, c *call) error {
-		if c.code == nil || c.code.session == "" || c.again != nil {
+		if c.code == nil {
+			return next(ctx, c)
+		}
+		if c.code.session == "" || c.code.session == skill.NewSession || c.again != nil {
+			if err := d.withPackages(ctx, c, c.code.packages); err != nil {
+				return err
+			}
+		}
+		if c.code.session == "" || c.again != nil {
 			return next(ctx, c)
 		}
 		if d.o.Sessions == nil {
@@ -34,7 +43,7 @@ func (d *Dispatcher) withSession(next handler) handler {
 		asked := c.asked
 		id := c.code.session
 		if id == skill.NewSession {
-			made, err := d.o.Sessions.Create(ctx, c.principal, c.code.language, c.workspaceRef.ID, asked.Memory>>20)
+			made, err := d.o.Sessions.Create(ctx, c.principal, c.code.language, c.workspaceRef.ID, asked.Memory>>20, c.code.packages)
 			if err != nil {
 				return err
 			}
@@ -44,11 +53,18 @@ func (d *Dispatcher) withSession(next handler) handler {
 		if c.workspaceRef.NoWait {
 			wait = 0
 		}
-		s, leave, err := d.o.Sessions.Enter(ctx, c.principal, id, wait)
+		live, leave, err := d.o.Sessions.Enter(ctx, c.principal, id, wait)
 		if err != nil {
 			return err
 		}
 		defer leave()
+		held := *live // which others read
+		s := &held
+		if c.code.session != skill.NewSession {
+			if err := d.withPackages(ctx, c, slices.Concat(s.Packages, c.code.packages)); err != nil {
+				return err
+			}
+		}
 		switch {
 		case s.Language != c.code.language:
 			return invalidSession("language", "the language of the session is "+s.Language)

@@ -154,7 +154,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancelCause(context.WithValue(s.base, callerKey{}, c)) // the request's memory is not its own behind some servers; the line below ties them
 	defer cancel(nil)
-	defer context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })()                    // it is the one that has ended
+	defer context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })()                                 // it is the one that has ended
 	e := &exchange{ctx, r.Context(), newStreamWriter(rw, s.opt.KeepAlive, cancel), func() { _ = s.opt.Rate(r, 1) }, form} // the next one is refused
 	defer e.out.finish()
 	number, forget := w.remember(e)

@@ -42,6 +42,26 @@ func (s *Store) Given(folder string) (*Given, error) {
 	return g, nil
 }
 
+// Has reports whether a set has a package. set is the folder of a set; "": an empty one.
+func Has(set string, r Requirement) bool {
+	if set == "" {
+		return false
+	}
+	if r.Ecosystem == NPM {
+		info, err := os.Stat(filepath.Join(set, "node_modules", filepath.FromSlash(r.Name)))
+		return err == nil && info.IsDir()
+	}
+	entries, _ := os.ReadDir(filepath.Join(set, "python")) // none: it has none of Python
+	for _, e := range entries {
+		if info, is := strings.CutSuffix(e.Name(), ".dist-info"); is {
+			if name, _, _ := strings.Cut(info, "-"); normal(name) == r.Name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Names lists the packages of a lock, as in python:requests 2.34.2; nil for none.
 func (l *Lock) Names() (list []string) {
 	if l == nil {

@@ -50,6 +50,7 @@ type HeldSession struct {
 	skill.Session
 
 	State skill.SessionState
+	Ahead []string // modules that its image has imported; nil before the first call
 }
 
 // NewSessions returns Sessions with the options.
@@ -70,14 +71,20 @@ func NewSessions(o SessionsOptions) *Sessions {
 func (s *Sessions) now() time.Time { return s.files.o.Now().UTC().Truncate(time.Microsecond) }
 
 // Create returns a new session. workspace is that of its calls; "": one of its own.
-func (s *Sessions) Create(ctx context.Context, p skill.Principal, language, workspace string, memoryMB uint64) (*skill.Session, error) {
+func (s *Sessions) Create(ctx context.Context, p skill.Principal, language, workspace string, memoryMB uint64, packages []string) (*skill.Session, error) {
 	if language != "python" {
 		return nil, &skill.Error{Op: "sessions.Create", Code: skill.InvalidArgument, Subject: "language", Message: "sessions are supported for python only; use a workspace to keep files between calls"}
 	}
+	if len(packages) > maxSessionPackages || slices.ContainsFunc(packages, func(name string) bool { return len(name) > 214 || strings.Contains(name, ",") }) {
+		return nil, &skill.Error{Op: "sessions.Create", Code: skill.InvalidArgument, Subject: "packages", Message: fmt.Sprintf("packages must be at most %d names without versions", maxSessionPackages)}
+	}
 	id := newSessionID()
-	h := &HeldSession{Session: skill.Session{ID: id, Language: language, Workspace: cmp.Or(workspace, id), MemoryMB: memoryMB}, State: s.startOf(p.Tenant)}
+	h := &HeldSession{Session: skill.Session{ID: id, Language: language, Workspace: cmp.Or(workspace, id), MemoryMB: memoryMB, Packages: append([]string{}, packages...)}, State: s.startOf(p.Tenant)}
 	return s.add(ctx, p, h)
 }
+
+// maxSessionPackages is the maximum number of packages that a session names, as in a call of run_code.
+const maxSessionPackages = 32
 
 // startOf returns the start of a tenant's sessions, which share an image. No other tenant draws the same chance.
 func (s *Sessions) startOf(tenant string) skill.SessionState {

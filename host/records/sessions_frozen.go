@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -29,13 +30,13 @@ type frozenSession struct {
 	digest string
 }
 
-const sessionColumns = "id, language, workspace, memory_mb, bytes, runs, fuel, seed, made, digest, created_at, used_at, expires_at"
+const sessionColumns = "id, language, workspace, packages, ahead, memory_mb, bytes, runs, fuel, seed, made, digest, created_at, used_at, expires_at"
 
 func scanSession(rows *sql.Rows) (*frozenSession, error) {
 	f := &frozenSession{}
 	var fuel, created, used, expires int64
-	var seed string
-	if err := rows.Scan(&f.ID, &f.Language, &f.Workspace, &f.MemoryMB, &f.Size, &f.Runs, &fuel, &seed, &f.State.Made, &f.digest, &created, &used, &expires); err != nil {
+	var seed, packages, ahead string
+	if err := rows.Scan(&f.ID, &f.Language, &f.Workspace, &packages, &ahead, &f.MemoryMB, &f.Size, &f.Runs, &fuel, &seed, &f.State.Made, &f.digest, &created, &used, &expires); err != nil {
 		return nil, err
 	}
 	if b, err := hex.DecodeString(seed); err != nil || len(b) != len(f.State.Seed) {
@@ -43,9 +44,18 @@ func scanSession(rows *sql.Rows) (*frozenSession, error) {
 	} else {
 		f.State.Seed = [32]byte(b)
 	}
+	f.Packages, f.Ahead = names(packages), names(ahead)
 	f.FuelUsed, f.Frozen, f.State.Most = uint64(max(fuel, 0)), true, MostSessionBytes
 	f.CreatedAt, f.UsedAt, f.ExpiresAt = time.UnixMicro(created).UTC(), time.UnixMicro(used).UTC(), time.UnixMicro(expires).UTC()
 	return f, nil
+}
+
+// names splits a list of names; it is not nil.
+func names(list string) []string {
+	if list == "" {
+		return []string{}
+	}
+	return strings.Split(list, ",")
 }
 
 // findFrozen returns a frozen session; NOT_FOUND if there is none.
@@ -126,8 +136,8 @@ func (s *Sessions) freeze(ctx context.Context, k ownKey, p skill.Principal, h *H
 			if _, err := tx.ExecContext(ctx, "DELETE FROM sessions WHERE tenant = $1 AND principal = $2 AND id = $3", k.tenant, k.principal, k.id); err != nil {
 				return err
 			}
-			_, err := tx.ExecContext(ctx, "INSERT INTO sessions (tenant, principal, "+sessionColumns+") VALUES ("+store.List(1, 15)+")", k.tenant, k.principal,
-				k.id, next.Language, next.Workspace, int64(next.MemoryMB), next.Size, next.Runs, int64(next.FuelUsed), hex.EncodeToString(h.State.Seed[:]), h.State.Made, info.ID,
+			_, err := tx.ExecContext(ctx, "INSERT INTO sessions (tenant, principal, "+sessionColumns+") VALUES ("+store.List(1, 17)+")", k.tenant, k.principal,
+				k.id, next.Language, next.Workspace, strings.Join(next.Packages, ","), strings.Join(h.Ahead, ","), int64(next.MemoryMB), next.Size, next.Runs, int64(next.FuelUsed), hex.EncodeToString(h.State.Seed[:]), h.State.Made, info.ID,
 				next.CreatedAt.UnixMicro(), next.UsedAt.UnixMicro(), next.ExpiresAt.UnixMicro())
 			if err != nil {
 				return err

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -63,8 +65,8 @@ func wantMemory(t *testing.T, s *records.Sessions, p skill.Principal, id, want s
 func sessionsKept(t *testing.T, db *store.DB) {
 	t.Helper()
 	s := sessionsOn(t, db, nil, nil)
-	one := musttest.Get(s.Create(t.Context(), ann, "python", "", 64))(t)
-	if _, err := s.Create(t.Context(), ann, "shell", "", 0); skill.CodeOf(err) != skill.InvalidArgument {
+	one := musttest.Get(s.Create(t.Context(), ann, "python", "", 64, []string{"numpy", "greetings"}))(t)
+	if _, err := s.Create(t.Context(), ann, "shell", "", 0, nil); skill.CodeOf(err) != skill.InvalidArgument {
 		t.Errorf("%v", err)
 	}
 	wantMemory(t, s, ann, one.ID, "")
@@ -95,7 +97,7 @@ func sessionsKept(t *testing.T, db *store.DB) {
 	leave()
 	frozen := musttest.Get(s.Freeze(t.Context(), ann, one.ID))(t)
 	again := musttest.Get(s.Freeze(t.Context(), ann, one.ID))(t)
-	if !frozen.Frozen || *again != *frozen || frozen.FuelUsed != 7 || frozen.Runs != 3 || frozen.MemoryMB != 64 || frozen.Size != 5 {
+	if !frozen.Frozen || !reflect.DeepEqual(again, frozen) || frozen.FuelUsed != 7 || frozen.Runs != 3 || frozen.MemoryMB != 64 || frozen.Size != 5 {
 		t.Errorf("%+v %+v", frozen, again)
 	}
 	list, next, err := s.List(t.Context(), ann, "", 1)
@@ -108,6 +110,27 @@ func sessionsKept(t *testing.T, db *store.DB) {
 	}
 	wantMemory(t, s, ann, one.ID, "first")
 	musttest.Get(s.Freeze(t.Context(), ann, one.ID))(t)
+	h, leave, err := s.Enter(t.Context(), ann, one.ID, 0)
+	musttest.Do(t, err)
+	if got := fmt.Sprint(h.Packages, h.Ahead, h.Ahead == nil); got != "[numpy greetings] [] false" {
+		t.Errorf("packages of the frozen session: %s", got)
+	}
+	used := *h
+	used.Ahead = []string{"PIL", "numpy"}
+	musttest.Do(t, s.Save(ann, &used, nil, 0))
+	leave()
+	musttest.Get(s.Freeze(t.Context(), ann, one.ID))(t)
+	h, leave, err = s.Enter(t.Context(), ann, one.ID, 0)
+	musttest.Do(t, err)
+	leave()
+	if fmt.Sprint(h.Ahead) != "[PIL numpy]" {
+		t.Errorf("imports of the frozen session: %v", h.Ahead)
+	}
+	for _, wrong := range [][]string{{"a,b"}, {strings.Repeat("a", 215)}, make([]string, 33)} {
+		if _, err := s.Create(t.Context(), ann, "python", "", 0, wrong); skill.CodeOf(err) != skill.InvalidArgument {
+			t.Errorf("%.20v: %v", wrong, err)
+		}
+	}
 	for _, id := range []string{one.ID, fork.ID} {
 		musttest.Do(t, s.Delete(t.Context(), ann, id))
 		if _, err := s.Get(t.Context(), ann, id); skill.CodeOf(err) != skill.NotFound {
@@ -123,7 +146,7 @@ func sessionsOfTwoHosts(t *testing.T, open func() *store.DB) {
 	for range 3 {
 		hosts = append(hosts, sessionsOn(t, open(), nil, nil))
 	}
-	one := musttest.Get(hosts[0].Create(t.Context(), ann, "python", "", 0))(t)
+	one := musttest.Get(hosts[0].Create(t.Context(), ann, "python", "", 0, nil))(t)
 	memory := bytes.Repeat([]byte("memory"), 100_000)
 	musttest.Get(ran(t, hosts[0], ann, one.ID, memory, 0))(t)
 	if _, err := hosts[1].Get(t.Context(), ann, one.ID); skill.CodeOf(err) != skill.NotFound {
@@ -169,14 +192,14 @@ func sessionsBounded(t *testing.T, db *store.DB) {
 	ids := map[string][]string{}
 	for _, p := range []skill.Principal{ann, bob, eve} {
 		for range 2 {
-			ids[p.ID] = append(ids[p.ID], musttest.Get(s.Create(t.Context(), p, "python", "", 0))(t).ID)
+			ids[p.ID] = append(ids[p.ID], musttest.Get(s.Create(t.Context(), p, "python", "", 0, nil))(t).ID)
 		}
-		if _, err := s.Create(t.Context(), p, "python", "", 0); skill.CodeOf(err) != skill.PayloadTooLarge {
+		if _, err := s.Create(t.Context(), p, "python", "", 0, nil); skill.CodeOf(err) != skill.PayloadTooLarge {
 			t.Errorf("a third: %v", err)
 		}
 	}
 	musttest.Get(s.Freeze(t.Context(), ann, ids[ann.ID][0]))(t)
-	if _, err := s.Create(t.Context(), ann, "python", "", 0); skill.CodeOf(err) != skill.PayloadTooLarge {
+	if _, err := s.Create(t.Context(), ann, "python", "", 0, nil); skill.CodeOf(err) != skill.PayloadTooLarge {
 		t.Errorf("a third, beside a frozen one: %v", err)
 	}
 	fill := func(p skill.Principal, id string, n int) error {
@@ -219,7 +242,7 @@ func sessionsExpire(t *testing.T, db *store.DB) {
 	s := sessionsOn(t, db, &now, func(o *records.SessionsOptions) { o.MostHost = 3 })
 	var ids []string
 	for i := range 3 {
-		ids = append(ids, musttest.Get(s.Create(t.Context(), ann, "python", "", 0))(t).ID)
+		ids = append(ids, musttest.Get(s.Create(t.Context(), ann, "python", "", 0, nil))(t).ID)
 		musttest.Get(ran(t, s, ann, ids[i], fmt.Append(nil, i), 0))(t)
 	}
 	musttest.Get(s.Freeze(t.Context(), ann, ids[0]))(t)
@@ -244,6 +267,6 @@ func sessionsExpire(t *testing.T, db *store.DB) {
 	}
 	now.Add(3700)
 	s.Sweep() // or the memory of expired sessions would take room for ever
-	other := musttest.Get(s.Create(t.Context(), eve, "python", "", 0))(t)
+	other := musttest.Get(s.Create(t.Context(), eve, "python", "", 0, nil))(t)
 	musttest.Get(ran(t, s, eve, other.ID, []byte("all"), 0))(t)
 }

@@ -64,6 +64,8 @@ func (r *Runner) Prepare(ctx context.Context, s *skill.Spec) (skill.Plan, error)
 	return r.calls.Prepare(ctx, s, func(ctx context.Context, folder *sandbox.Folder) (plan skill.Plan, err error) {
 		p := &r.planner
 		switch {
+		case s.Session:
+			return p.session(s)
 		case s.Code != nil:
 			plan.Imports = packagesOf(s.Code)
 		case folder != nil:
@@ -76,6 +78,21 @@ func (r *Runner) Prepare(ctx context.Context, s *skill.Spec) (skill.Plan, error)
 		}
 		return plan, nil
 	})
+}
+
+// session plans calls of a session, which all have the same image: it has imported what the first call imports and what
+// the session requires. Later calls may import anything, so the runtime is one that has all packages, if it is installed.
+func (p *planner) session(s *skill.Spec) (plan skill.Plan, err error) {
+	for _, of := range runtimes.Packages() {
+		plan.Imports = append(plan.Imports, of.Imports...)
+	}
+	err = p.on(&plan, s.Requires)
+	if plan.Imports = s.Imports; s.Imports == nil {
+		plan.Imports = append(append([]string{}, packagesOf(s.Code)...), runtimes.Modules(s.Requires)...)
+		slices.Sort(plan.Imports)
+		plan.Imports = slices.Compact(plan.Imports)
+	}
+	return plan, err
 }
 
 // importLine is a line of Python that imports, and what.

@@ -43,7 +43,9 @@ type Code struct {
 	Session string `json:"session,omitempty"`
 	// AgentSkills are the names of Agent Skills whose files the code sees in /mnt/skills/NAME.
 	AgentSkills []string `json:"agent_skills,omitempty"`
-	Commit      string   `json:"commit,omitempty"`
+	// Packages are the names of packages that the code needs; NOT_FOUND names one that the host does not have.
+	Packages []string `json:"packages,omitempty"`
+	Commit   string   `json:"commit,omitempty"`
 	// Busy is what happens if another call uses the workspace: "wait" (the default), or "conflict" for an error.
 	Busy   string           `json:"busy,omitempty"`
 	Limits skill.LimitsJSON `json:"limits,omitzero"` // in place of the host's defaults, up to its maximum

@@ -7,10 +7,10 @@ import (
 	"openskill/sdk/skill"
 )
 
-// CreateCodeSession creates a session for code in a language: "python". Use its ID as [Code.Session]. It requires the
-// scope skills:invoke:run_code.
-func (c *Client) CreateCodeSession(ctx context.Context, language string) (*skill.Session, error) {
-	return get[skill.Session](ctx, c, http.MethodPost, "/sessions", map[string]string{"language": language})
+// CreateCodeSession creates a session for code in a language: "python". packages are those that the code needs. Use its ID
+// as [Code.Session]. It requires the scope skills:invoke:run_code.
+func (c *Client) CreateCodeSession(ctx context.Context, language string, packages ...string) (*skill.Session, error) {
+	return get[skill.Session](ctx, c, http.MethodPost, "/sessions", map[string]any{"language": language, "packages": append([]string{}, packages...)})
 }
 
 // CodeSession returns a session of the caller.

@@ -45,6 +45,10 @@ type Spec struct {
 	Script   bool     // as in [Call]
 	Code     []byte   // content of the Entry of a Code call; nil: the Entry is a file of Folder
 	Folders  []Folder // of Agent Skills, whose files a Code call sees
+	// Session says that the Code goes on with the memory of another call, or that another call will do so. Imports is
+	// Plan.Imports of the first of these calls; nil: this is the first.
+	Session bool
+	Imports []string
 	// Module is the digest of the entry's file, where whoever asks has verified it, as that of an
 	// upload is; "": Prepare reads the file.
 	Module string

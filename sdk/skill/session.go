@@ -10,6 +10,7 @@ type Session struct {
 	ID        string    `json:"id"`
 	Language  string    `json:"language"`
 	Workspace string    `json:"workspace"` // of calls that name no other one
+	Packages  []string  `json:"packages"`  // that its calls need; never nil
 	MemoryMB  uint64    `json:"memory_mb"` // limit of each call
 	Size      int64     `json:"size"`      // bytes of the memory that differ from a new session
 	Runs      int64     `json:"runs"`

@@ -391,6 +391,7 @@ export type CodeRequest = {
   files?: FileRef[];
   language: "python" | "javascript" | "typescript" | "shell";
   limits?: RequestLimits;
+  packages?: PackageNames;
   /** Python only. `new` creates a session, whose id is in the result; with this id the code finds its variables. */
   session?: SessionId;
   workspace?: WorkspaceId;
@@ -702,6 +703,12 @@ export type Meta = {
 /** An accepted upload, or a defined skill. */
 export type NewSkill = UploadResult | Skill;
 
+/**
+ * Packages that the code needs, by their names in the package index or npm, without versions. NOT_FOUND names one
+ * that the host does not have. Python packages of the runtime need not be named.
+ */
+export type PackageNames = string[];
+
 /** The packages that a version is to have; optional. */
 export type PackageWish = {
   /** The digest that the version must have, else the answer is CONFLICT. */
@@ -895,6 +902,8 @@ export type Session = {
   language: "python";
   /** Limit of each call; 0: that of run_code. */
   memory_mb: number;
+  /** That its calls need. */
+  packages: string[];
   runs: number;
   /** Bytes of memory that differ from a new session. */
   size: number;
@@ -904,6 +913,7 @@ export type Session = {
 };
 
 export type SessionCode = {
+  agent_skills?: AgentSkillNames;
   busy?: Busy;
   /** The whole program. It runs as `main.py` in its working folder. */
   code: string;
@@ -911,6 +921,7 @@ export type SessionCode = {
   /** Initial files of the working folder. */
   files?: FileRef[];
   limits?: RequestLimits;
+  packages?: PackageNames;
   workspace?: WorkspaceId;
 };
 
@@ -926,6 +937,7 @@ export type SessionRequest = {
   language: "python";
   /** Limit of the memory of each call; default: that of run_code. */
   memory_mb?: number;
+  packages?: PackageNames;
   workspace?: WorkspaceId;
 };
 

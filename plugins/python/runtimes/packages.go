@@ -102,6 +102,16 @@ func packageNamed(name string) *Package {
 	return &packages[i]
 }
 
+// Modules are the top-level modules of packages.
+func Modules(names []string) (all []string) {
+	for i := range packages {
+		if p := &packages[i]; slices.ContainsFunc(names, func(name string) bool { return normal(name) == p.Name }) {
+			all = append(all, p.Imports...)
+		}
+	}
+	return all
+}
+
 // packageImported finds the package that brings a top-level module.
 func packageImported(module string) *Package {
 	i := slices.IndexFunc(packages, func(p Package) bool { return slices.Contains(p.Imports, module) })

@@ -209,15 +209,17 @@ class Client:
 
     def run_code(self, language: str, code: str, *, files: Optional[Sequence[FileRef]] = None, workspace: Optional[str] = None,
                  commit: Optional[str] = None, busy: Optional[str] = None, limits: Optional[Limits] = None,
-                 session: Optional[str] = None, agent_skills: Optional[Sequence[str]] = None) -> Result:
+                 session: Optional[str] = None, agent_skills: Optional[Sequence[str]] = None,
+                 packages: Optional[Sequence[str]] = None) -> Result:
         """Runs a program in a fresh sandbox: python, javascript, typescript or shell. It needs the
         scope skills:invoke:run_code. Calls with the same workspace share a working folder; commit
         "always" saves the changes of failed programs, too, and busy "conflict" does not wait for
         another call that uses the workspace. Python programs with the same session share their
         variables; "new" creates a session, whose id is in the data of the result. The program sees
-        the files of agent_skills in /mnt/skills/NAME."""
+        the files of agent_skills in /mnt/skills/NAME. NOT_FOUND names one of packages that the host
+        does not have."""
         given = {"language": language, "code": code, "files": files, "workspace": workspace, "commit": commit, "busy": busy, "limits": limits,
-                 "session": session, "agent_skills": agent_skills}
+                 "session": session, "agent_skills": agent_skills, "packages": packages}
         return _result(self._object("POST", "/code:run", {k: v for k, v in given.items() if v is not None}))
 
     def upload_file(self, source: _pack.Source, name: str = "") -> FileInfo:
@@ -236,9 +238,9 @@ class Client:
         """Returns a workspace of the caller with the ids of its files."""
         return cast(Workspace, self._object("GET", f"/workspaces/{segment('workspace', workspace_id)}"))
 
-    def create_code_session(self, language: str = "python") -> CodeSession:
-        """Creates a session for run_code. It needs the scope skills:invoke:run_code."""
-        return cast(CodeSession, self._object("POST", "/sessions", {"language": language}))
+    def create_code_session(self, language: str = "python", *, packages: Sequence[str] = ()) -> CodeSession:
+        """Creates a session for run_code, whose code needs packages. It needs the scope skills:invoke:run_code."""
+        return cast(CodeSession, self._object("POST", "/sessions", {"language": language, "packages": list(packages)}))
 
     def code_session(self, session_id: str) -> CodeSession:
         """Returns a session of the caller."""

@@ -56,6 +56,7 @@ class CodeSession(TypedDict, total=False):
     id: str
     language: str
     workspace: str
+    packages: List[str]
     memory_mb: int
     size: int
     runs: int

@@ -44,6 +44,8 @@ CREATE TABLE agent.sessions (
     id         TEXT NOT NULL,
     language   TEXT NOT NULL,
     workspace  TEXT NOT NULL,
+    packages   TEXT NOT NULL,
+    ahead      TEXT NOT NULL,
     memory_mb  BIGINT NOT NULL,
     bytes      BIGINT NOT NULL,
     runs       BIGINT NOT NULL,

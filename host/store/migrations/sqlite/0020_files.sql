@@ -44,6 +44,8 @@ CREATE TABLE sessions (
     id         TEXT NOT NULL,
     language   TEXT NOT NULL,
     workspace  TEXT NOT NULL,
+    packages   TEXT NOT NULL,
+    ahead      TEXT NOT NULL,
     memory_mb  INTEGER NOT NULL,
     bytes      INTEGER NOT NULL,
     runs       INTEGER NOT NULL,
