@@ -48,7 +48,7 @@ func (c *chatting) command(ctx context.Context, line string) (quit bool) {
 	if words[0] == quitCommand || words[0] == "/exit" {
 		return true
 	}
-	run, done := c.stoppable(ctx)
+	run, done := c.interrupts.stoppable(ctx)
 	defer done()
 	for _, cmd := range chatCommands() {
 		if cmd.name == words[0] {

@@ -33,7 +33,7 @@ type chatting struct {
 	onlyRules       bool     // the host in this process has no model
 	rulesTold       bool
 
-	interrupts chan os.Signal // nil: what interrupts a turn ends the command
+	interrupts interrupts // nil: what interrupts a turn ends the command
 }
 
 // totals are what a chat has taken so far.
@@ -62,7 +62,7 @@ func (c *chatting) decide(ctx context.Context, approval string, yes bool) (*clie
 }
 
 func (c *chatting) turn(ctx context.Context, take func(context.Context, func(client.Event)) (*client.ChatAnswer, error)) (*client.ChatAnswer, error) {
-	run, done := c.stoppable(ctx)
+	run, done := c.interrupts.stoppable(ctx)
 	defer done()
 	begun := time.Now()
 	c.screen.begin()
@@ -131,20 +131,23 @@ func (c *chatting) tellRules() {
 // patience is how long a turn may take to stop before another interrupt ends the program.
 const patience = 2 * time.Second
 
+// interrupts are those of the person at the terminal.
+type interrupts chan os.Signal
+
 // stoppable gives a context that an interrupt ends, until done is called.
-func (c *chatting) stoppable(ctx context.Context) (run context.Context, done func()) {
+func (in interrupts) stoppable(ctx context.Context) (run context.Context, done func()) {
 	run, cancel := context.WithCancelCause(ctx)
-	if c.interrupts == nil {
+	if in == nil {
 		return run, func() { cancel(nil) }
 	}
-	for len(c.interrupts) > 0 { // pressed before there was something to stop
-		<-c.interrupts
+	for len(in) > 0 { // pressed before there was something to stop
+		<-in
 	}
 	ended, left := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(left)
 		select {
-		case <-c.interrupts:
+		case <-in:
 			cancel(errStopped)
 		case <-ended:
 			return
@@ -155,7 +158,7 @@ func (c *chatting) stoppable(ctx context.Context) (run context.Context, done fun
 		case <-t.C:
 			signal.Reset(os.Interrupt) // it hangs: the next one is not for us
 			<-ended
-			signal.Notify(c.interrupts, os.Interrupt)
+			signal.Notify(in, os.Interrupt)
 		case <-ended:
 		}
 	}()
