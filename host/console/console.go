@@ -125,6 +125,10 @@ func (c *Console) routes() {
 	post("/executions/{id}/end", (*view).endExecution)
 	get("/executions/{id}/artifacts/{name...}", (*view).artifact)
 
+	get("/workspaces", (*view).workspaces)
+	get("/workspaces/{id}", (*view).workspace)
+	get("/workspaces/{id}/files/{name...}", (*view).workspaceFile)
+	post("/workspaces/{id}/delete", (*view).deleteWorkspace)
 	get("/changes", (*view).changes)
 	get("/overview", (*view).overview)
 	get("/overview/figures", (*view).figures)
@@ -269,6 +273,7 @@ var needs = map[string][]string{
 	"agent-skills": {skill.ScopeRead},
 	"grants":       {skill.ScopeAdmin},
 	"executions":   {skill.ScopeExecutions, skill.ScopeAllExecutions, skill.ScopeHost},
+	"workspaces":   {skill.ScopeInvoke},
 	"approvals":    {skill.ScopeRead, skill.ScopeAdmin},
 	"chat":         {skill.ScopeAgent},
 	"changes":      {skill.ScopeHost},
@@ -294,6 +299,7 @@ var navigation = []navLink{
 	{"/skills", "Skills", "skills"},
 	{"/agent-skills", "Agent Skills", "agent-skills"},
 	{"/executions", "Executions", "executions"},
+	{"/workspaces", "Workspaces", "workspaces"},
 	{"/approvals", "Approvals", "approvals"},
 	{"/chat", "Chat", "chat"},
 	{"/changes", "Changes", "changes"},

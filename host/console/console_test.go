@@ -102,12 +102,12 @@ func TestScopesOfPages(t *testing.T) {
 		}
 	})
 	f.answers["GET /skills"] = `{"data":[],"next":null}`
-	for _, path := range []string{"/agent-skills", "/executions", "/approvals", "/agent/conversations", "/audit/changes"} {
+	for _, path := range []string{"/agent-skills", "/executions", "/workspaces", "/approvals", "/agent/conversations", "/audit/changes"} {
 		f.answers["GET "+path] = `{"data":[],"next":null}`
 	}
-	pages := []string{"overview", "skills", "upload", "agent-skills", "executions", "approvals", "chat", "changes", "keys", "settings"}
+	pages := []string{"overview", "skills", "upload", "agent-skills", "executions", "workspaces", "approvals", "chat", "changes", "keys", "settings"}
 	for key, can := range map[string]string{
-		"operator": "overview skills upload agent-skills executions approvals chat changes keys settings",
+		"operator": "overview skills upload agent-skills executions workspaces approvals chat changes keys settings",
 		"reader":   "skills agent-skills executions approvals",
 		"other":    "overview skills agent-skills executions approvals",
 		"nothing":  "",

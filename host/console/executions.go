@@ -226,7 +226,12 @@ func (v *view) artifact() error {
 		return err
 	}
 	name := v.r.PathValue("name")
-	resp, err := v.call("GET", pathOf("executions", v.r.PathValue("id"), "artifacts", name), nil, nil)
+	return v.save(name, pathOf("executions", v.r.PathValue("id"), "artifacts", name))
+}
+
+// save hands a file of the API on to be saved.
+func (v *view) save(name, path string) error {
+	resp, err := v.call("GET", path, nil, nil)
 	if err != nil {
 		return err
 	}
