@@ -11,8 +11,8 @@ import (
 	"openskill/host/catalogue"
 	"openskill/host/manifest"
 	"openskill/host/store"
-	"openskill/sdk/skill"
 	"openskill/plugins/python/runtimes"
+	"openskill/sdk/skill"
 )
 
 // readOptions returns the options for reading skill folders. run_code is only added for the folders of the settings,

@@ -56,7 +56,7 @@ func (t tasks) Get(ctx context.Context, p skill.Principal, id string) (*mcp.Task
 	case len(v.Result) > 0:
 		return task, json.Unmarshal(v.Result, &task.Result)
 	case v.Error != nil: // its host has ended, perhaps
-		task.Result = skill.Failure(skill.ID(v.Skill), skill.TraceID(v.TraceID), skill.Meta{ExecutionID: id}, &skill.Error{Code: skill.Code(v.Error.Code), Message: v.Error.Message})
+		task.Result = skill.Failure(skill.ID(v.Skill), skill.TraceID(v.TraceID), skill.Meta{ExecutionID: id}, &skill.Error{Code: v.Error.Code, Message: v.Error.Message})
 	}
 	return task, nil
 }
