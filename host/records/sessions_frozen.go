@@ -120,7 +120,7 @@ func (s *Sessions) freeze(ctx context.Context, k ownKey, p skill.Principal, h *H
 	if err != nil {
 		return nil, s.files.failed(err)
 	}
-	body := enc.EncodeAll(h.State.State, nil)
+	body := enc.EncodeAll(h.State.State, make([]byte, 0, len(h.State.State)+1<<10)) // it may be of a kind that does not get smaller
 	_ = enc.Close()
 	info, err := s.files.Put(ctx, p, "", bytes.NewReader(body))
 	if err != nil {

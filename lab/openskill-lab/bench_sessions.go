@@ -48,7 +48,7 @@ func (a *cli) benchSessions(ctx context.Context, s *config.Settings, o *benchOpt
 		var of struct{ Session string }
 		return of.Session, took, json.Unmarshal(r.Data, &of)
 	}
-	many := 300
+	many := 1000
 	if o.quick {
 		many = 5
 	}
@@ -122,7 +122,7 @@ func (a *cli) benchSessions(ctx context.Context, s *config.Settings, o *benchOpt
 				}
 				_, _, err := run(ctx, large.ID, "len(x)")
 				return time.Since(began), err
-			}),
+			}, measure.Median(100*time.Millisecond)),
 		}},
 	})
 	return append(rows, more...), err
