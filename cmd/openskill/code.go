@@ -95,6 +95,9 @@ func (a *cli) code(ctx context.Context, flags *settingsFlags, o *codeFlags, file
 	if err != nil {
 		return err
 	}
+	if o.prompt && file != "" {
+		return usage("--interactive takes no FILE")
+	}
 	if o.language == "" {
 		o.language = "python"
 		if file != "" {

@@ -349,7 +349,7 @@ func (d *Dispatcher) choose(ctx context.Context, c *call) (skill.Runner, skill.T
 		spec.Session, spec.Imports = true, c.session.Ahead
 	}
 	r, chosen, plan, err := d.o.Runners.Choose(ctx, spec, target, fallback)
-	if c.session != nil {
+	if c.session != nil && err == nil {
 		c.session.Ahead = plan.Imports
 	}
 	return r, chosen, plan, err

@@ -113,6 +113,9 @@ func (c *caller) callAsTask(ctx context.Context, r *mcp.CallToolRequest, req ski
 		asker = e.asked
 	}
 	id, ended, err := tasks.Start(asker, c.p, req)
+	if skill.CodeOf(err) == skill.RateLimited { // too many long calls; its client waits for it
+		return nil, c.s.opt.Door.Invoke(ctx, c.p, req), nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}

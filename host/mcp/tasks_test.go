@@ -130,7 +130,7 @@ func TestTasks(t *testing.T) {
 		t.Error("a skill with a short time limit became a task")
 	}
 	expect("tools/call", `"name":"short"`, 200, `"echoed":"here"`)
-	expect("tools/call", `"name":"refused"`, 200, "too many long calls")
+	expect("tools/call", `"name":"refused"`, 200, `"echoed":"here"`) // which has no place as a task
 	expect("server/discover", "", 200, `"io.modelcontextprotocol/tasks":{}`)
 
 	expect("tools/call", `"name":"held"`, 200, `"taskId":"e-1"`)
