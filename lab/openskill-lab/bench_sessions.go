@@ -21,7 +21,7 @@ func keeps(n int) string { return fmt.Sprintf("import os\nx = os.urandom(%d)\nle
 // sessions take.
 func (a *cli) benchSessions(ctx context.Context, s *config.Settings, o *benchOptions, _ *skillbench.Native) (rows []measure.Row, err error) {
 	const next, moved, idle = "sessions, the next run", "sessions, freeze and thaw", "sessions, memory"
-	if !o.wanted("http", next) && !o.wanted("http", moved) && !o.wanted("http", idle) {
+	if !o.wanted("http", next) && !o.wanted("http", moved) && !o.wanted("memory", idle) {
 		return nil, nil
 	}
 	skills, err := pythonSkills()
@@ -75,6 +75,9 @@ func (a *cli) benchSessions(ctx context.Context, s *config.Settings, o *benchOpt
 	goal := measure.Size(2_000_000_000)
 	held.Goals = append(held.Goals, goal.Of(&held, &held))
 	rows = append(rows, held)
+	if !o.wanted("http", next) && !o.wanted("http", moved) {
+		return rows, nil
+	}
 	at := 0
 	variant := func(name string, f func(ctx context.Context) (time.Duration, error), goals ...measure.Goal) measure.Variant {
 		return measure.Variant{Name: name, Goals: goals, Note: func() string { return "one client" }, Run: f}
