@@ -76,7 +76,7 @@ func (s *Server) code(c *fiber.Ctx, more []string, texts map[string]string) erro
 		}
 		return given(field, value)
 	}}}
-	for _, name := range append([]string{"code", "files", "workspace", "commit", "busy", "agent_skills", "packages"}, more...) {
+	for _, name := range append([]string{"code", "files", "workspace", "commit", "busy", "agent_skills", "packages", "skills"}, more...) {
 		members = append(members, member{name, given})
 	}
 	if err := readMembers(ctx.Request.Body(), "", members); err != nil {

@@ -76,6 +76,14 @@ out
 	if got := strings.Join(tree, ", "); got != "run_code success false, quick success true, slow timeout true, rated success true" {
 		t.Errorf("on record: %s", got)
 	}
+	for _, only := range []string{`["quick"]`, `[]`} {
+		input := `{"language": "python", "skills": ` + only + `, "code": "import skills\nout = [dir(skills)]\nfor name in ('quick', 'slow'):\n    try:\n        out.append(getattr(skills, name)())\n    except skills.SkillError as e:\n        out.append(e.code)\nout"}`
+		r := h.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: skill.RunCode, Input: []byte(input)})
+		want := map[string]string{`["quick"]`: `[["SkillError","quick"],{},"FORBIDDEN"]`, `[]`: `[["SkillError"],"FORBIDDEN","FORBIDDEN"]`}[only]
+		if !strings.Contains(string(r.Data), `"value":`+want) {
+			t.Errorf("only %s: %+v %s", only, r.Error, r.Data)
+		}
+	}
 	report := musttest.Get(h.Replay(t.Context(), p, r.Meta.ExecutionID))(t)
 	if !report.Identical {
 		t.Errorf("replayed: %+v", report)

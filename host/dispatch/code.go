@@ -22,9 +22,10 @@ type code struct {
 	target   skill.Target
 	text     []byte
 	language string
-	session  string   // id, or "new"; "": none
-	agents   []string // Agent Skills whose files the code sees
-	packages []string // that the code needs
+	session  string     // id, or "new"; "": none
+	agents   []string   // Agent Skills whose files the code sees
+	packages []string   // that the code needs
+	skills   []skill.ID // that it may call; nil: all of its caller's
 }
 
 // languages maps the languages of run_code to a runner and a file name.
@@ -49,6 +50,7 @@ func (c *call) readCode() error {
 		AgentSkills    []string `json:"agent_skills"`
 		Limits         skill.LimitsJSON
 		Packages       []string
+		Skills         []skill.ID
 	}
 	if err := json.Unmarshal(c.request.Input, &in); err != nil {
 		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Message: "the input must be an object with language and code, and limits must be whole numbers", Err: err}
@@ -57,7 +59,7 @@ func (c *call) readCode() error {
 	if !ok {
 		return &skill.Error{Op: "dispatch.readCode", Code: skill.InvalidArgument, Subject: "language", Message: "unknown language"}
 	}
-	c.code, c.fileRefs = &code{target: target, text: []byte(in.Code), language: in.Language, session: in.Session, agents: in.AgentSkills, packages: in.Packages}, slices.Concat(in.Files, c.request.Files)
+	c.code, c.fileRefs = &code{target: target, text: []byte(in.Code), language: in.Language, session: in.Session, agents: in.AgentSkills, packages: in.Packages, skills: in.Skills}, slices.Concat(in.Files, c.request.Files)
 	c.asked = in.Limits.Limits()
 	if c.workspaceRef = c.request.Workspace; in.Workspace != "" {
 		c.workspaceRef = skill.WorkspaceRef{ID: in.Workspace, Always: in.Commit == "always", NoWait: in.Busy == "conflict"}

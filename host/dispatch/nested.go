@@ -48,9 +48,17 @@ func (d *Dispatcher) parent(c *call, limits skill.Limits) (leave func()) {
 // only are the skills that the run may call; nil: all of its caller's.
 func (p *parent) only() []skill.ID {
 	if p.call.skill.Code {
-		return nil
+		return p.call.code.skills
 	}
 	return p.call.skill.Permissions.Skills
+}
+
+// listed is where only is written.
+func (p *parent) listed() string {
+	if p.call.skill.Code {
+		return "skills of the request"
+	}
+	return "permissions.skills of its manifest"
 }
 
 // reaches reports whether a run may call s. What a stranger wrote chooses the input of the call, so it reaches nothing
@@ -124,7 +132,7 @@ func (p *parent) enter(id skill.ID, now time.Time) (left skill.Limits, err error
 	case id == skill.RunCode:
 		return refuse(skill.Forbidden, "code cannot call run_code; put the code into this program")
 	case only != nil && !slices.Contains(only, id):
-		return refuse(skill.Forbidden, "%s may not call %s; its permissions.skills name all that it may call", p.call.skill.Descriptor.ID, skill.CleanText(string(id), 64))
+		return refuse(skill.Forbidden, "%s may not call %s; %s names all that it may call", p.call.skill.Descriptor.ID, skill.CleanText(string(id), 64), p.listed())
 	case p.depth >= maxDepth:
 		return refuse(skill.Forbidden, "skills call each other at most %d deep", maxDepth)
 	case left.Timeout <= 0:

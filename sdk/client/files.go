@@ -43,6 +43,8 @@ type Code struct {
 	Session string `json:"session,omitempty"`
 	// AgentSkills are the names of Agent Skills whose files the code sees in /mnt/skills/NAME.
 	AgentSkills []string `json:"agent_skills,omitempty"`
+	// Skills are the ids of the skills that the code may call; nil: all of the caller's.
+	Skills []string `json:"skills,omitzero"`
 	// Packages are the names of packages that the code needs; NOT_FOUND names one that the host does not have.
 	Packages []string `json:"packages,omitempty"`
 	Commit   string   `json:"commit,omitempty"`

@@ -211,6 +211,9 @@ export type Bill = Record<string, unknown>;
 /** If another call uses the workspace, wait for it (at most the time limit of this call) or answer `CONFLICT`. */
 export type Busy = "wait" | "conflict";
 
+/** Ids of the skills that the code may call. Default all of yours; an empty list none. */
+export type CallableSkills = string[];
+
 export type Change = {
   /** What was done, as in key.create. */
   action: string;
@@ -394,6 +397,7 @@ export type CodeRequest = {
   packages?: PackageNames;
   /** Python only. `new` creates a session, whose id is in the result; with this id the code finds its variables. */
   session?: SessionId;
+  skills?: CallableSkills;
   workspace?: WorkspaceId;
 };
 
@@ -922,6 +926,7 @@ export type SessionCode = {
   files?: FileRef[];
   limits?: RequestLimits;
   packages?: PackageNames;
+  skills?: CallableSkills;
   workspace?: WorkspaceId;
 };
 

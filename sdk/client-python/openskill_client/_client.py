@@ -210,16 +210,16 @@ class Client:
     def run_code(self, language: str, code: str, *, files: Optional[Sequence[FileRef]] = None, workspace: Optional[str] = None,
                  commit: Optional[str] = None, busy: Optional[str] = None, limits: Optional[Limits] = None,
                  session: Optional[str] = None, agent_skills: Optional[Sequence[str]] = None,
-                 packages: Optional[Sequence[str]] = None) -> Result:
+                 packages: Optional[Sequence[str]] = None, skills: Optional[Sequence[str]] = None) -> Result:
         """Runs a program in a fresh sandbox: python, javascript, typescript or shell. It needs the
         scope skills:invoke:run_code. Calls with the same workspace share a working folder; commit
         "always" saves the changes of failed programs, too, and busy "conflict" does not wait for
         another call that uses the workspace. Python programs with the same session share their
         variables; "new" creates a session, whose id is in the data of the result. The program sees
         the files of agent_skills in /mnt/skills/NAME. NOT_FOUND names one of packages that the host
-        does not have."""
+        does not have. skills are those that it may call; None: all of yours."""
         given = {"language": language, "code": code, "files": files, "workspace": workspace, "commit": commit, "busy": busy, "limits": limits,
-                 "session": session, "agent_skills": agent_skills, "packages": packages}
+                 "session": session, "agent_skills": agent_skills, "packages": packages, "skills": skills}
         return _result(self._object("POST", "/code:run", {k: v for k, v in given.items() if v is not None}))
 
     def upload_file(self, source: _pack.Source, name: str = "") -> FileInfo:
