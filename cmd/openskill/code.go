@@ -207,7 +207,7 @@ func (o *codeFlags) input(code string) (json.RawMessage, error) {
 		Session  string           `json:"session,omitempty"`
 		Agents   []string         `json:"agent_skills,omitempty"`
 		Packages []string         `json:"packages,omitempty"`
-		Limits   skill.LimitsJSON `json:"limits"`
+		Limits   skill.LimitsJSON `json:"limits,omitzero"`
 	}{
 		o.language, code, o.files, o.session, o.agents, o.packages,
 		skill.Limits{Timeout: o.timeout.Value, Fuel: o.fuel.Value, Memory: o.memory.Value << 20}.JSON(),

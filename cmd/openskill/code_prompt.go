@@ -17,9 +17,11 @@ import (
 
 // codePrompt runs what a person types, entry by entry: Python in one session, other languages in one workspace.
 func (a *cli) codePrompt(ctx context.Context, h *app.Host, s *config.Settings, o *codeFlags) error {
-	var in lines = newPipedLines(ctx, a.stdin)
+	var in lines
 	var interrupts interrupts
-	if from, to, typing := a.typing(); typing {
+	if from, to, typing := a.typing(); !typing {
+		in = newPipedLines(ctx, a.stdin)
+	} else {
 		history := keptLines{}
 		if at := keptIn(s); at != "" {
 			history.path = strings.TrimSuffix(at, "chat_history") + "code_history"
@@ -42,8 +44,10 @@ func (a *cli) codePrompt(ctx context.Context, h *app.Host, s *config.Settings, o
 	defer in.Close()
 	if o.language == "python" && o.session == "" {
 		o.session = skill.NewSession
+		defer func() { h.EndSession(context.WithoutCancel(ctx), o.session) }()
 	} else if o.language != "python" && o.workspace == "" {
 		o.workspace = "prompt-" + strings.ToLower(rand.Text())
+		defer h.EndWorkspace(context.WithoutCancel(ctx), o.workspace)
 	}
 	var entry []string
 	for {
@@ -93,7 +97,9 @@ func (a *cli) runEntry(ctx context.Context, h *app.Host, o *codeFlags, code stri
 			o.session = made
 		}
 	}
-	o.files = nil // the session or the workspace has them
+	if r.Success || o.session != "" && r.Error.Code == skill.GuestExit {
+		o.files = nil // the session or the workspace has them
+	}
 	if o.json {
 		return a.printJSON(r)
 	}

@@ -21,6 +21,25 @@ func (h *Host) Tasks() mcp.Tasks {
 	return tasks{h}
 }
 
+// TendTasks ends tasks that other hosts cancelled and removes what has expired, until ctx ends; then it ends all tasks. A
+// host that serves does so by itself.
+func (h *Host) TendTasks(ctx context.Context) {
+	h.kept.executions.Tend(ctx)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer cancel()
+	_ = h.kept.executions.Close(stop) // they are on record as running
+}
+
+// EndSession deletes a session of the operator, which need not be there.
+func (h *Host) EndSession(ctx context.Context, id string) {
+	_ = h.kept.sessions.Delete(ctx, skill.Local(), id) // it expires
+}
+
+// EndWorkspace deletes a workspace of the operator, which need not be there.
+func (h *Host) EndWorkspace(ctx context.Context, id string) {
+	_ = h.kept.spaces.Delete(ctx, skill.Local(), id) // it expires
+}
+
 // May implements [mcp.Tasks].
 func (tasks) May(p skill.Principal) bool { return records.MayRead(p) }
 
@@ -39,8 +58,12 @@ func (t tasks) Start(ctx context.Context, p skill.Principal, r skill.Request) (s
 }
 
 // Get implements [mcp.Tasks].
-func (t tasks) Get(ctx context.Context, p skill.Principal, id string) (*mcp.Task, error) {
-	v, err := t.kept.executions.Get(ctx, p, id, records.WholeResult)
+func (t tasks) Get(ctx context.Context, p skill.Principal, id string, result bool) (*mcp.Task, error) {
+	most := 0
+	if result {
+		most = records.WholeResult
+	}
+	v, err := t.kept.executions.Get(ctx, p, id, most)
 	if err != nil {
 		return nil, err
 	}
