@@ -60,6 +60,7 @@ func (a *cli) serveMCP(ctx context.Context, flags *settingsFlags, given string) 
 	var warm sync.WaitGroup
 	warm.Go(func() { prepareAll(warming, h) })
 	warm.Go(func() { h.KeepUp(warming) })
+	warm.Go(func() { h.TendTasks(warming) })
 	err = m.ServeStdio(ctx, skill.Local(), a.stdin, a.stdout)
 	cool()
 	warm.Wait()

@@ -26,7 +26,7 @@ func TestTasks(t *testing.T) {
 		return id, ended
 	}
 	id, ended := start("import time\\ntime.sleep(0.3)\\n6 * 7")
-	got := musttest.Get(tasks.Get(t.Context(), p, id))(t)
+	got := musttest.Get(tasks.Get(t.Context(), p, id, true))(t)
 	if got.Ended || got.Kept < time.Hour+3*time.Minute || got.Kept > time.Hour+3*time.Minute+time.Second {
 		t.Errorf("while it runs: %+v", got)
 	}
@@ -36,7 +36,7 @@ func TestTasks(t *testing.T) {
 	end := func(id string) *mcp.Task {
 		t.Helper()
 		for {
-			if got := musttest.Get(tasks.Get(t.Context(), p, id))(t); got.Ended {
+			if got := musttest.Get(tasks.Get(t.Context(), p, id, true))(t); got.Ended {
 				return got
 			}
 			time.Sleep(5 * time.Millisecond)
@@ -46,7 +46,7 @@ func TestTasks(t *testing.T) {
 		t.Errorf("at its end: %+v", got)
 	}
 	other := skill.Principal{ID: "o", Type: skill.Agent, Tenant: "other", Scopes: p.Scopes}
-	if _, err := tasks.Get(t.Context(), other, id); skill.CodeOf(err) != skill.NotFound {
+	if _, err := tasks.Get(t.Context(), other, id, true); skill.CodeOf(err) != skill.NotFound {
 		t.Errorf("another tenant: %v", err)
 	}
 	id, ended = start("while True: pass")

@@ -23,16 +23,25 @@ const mostImage = 1 << 20
 func (b *bodies) artifacts(list []skill.Artifact) (content []mcp.Content) {
 	for i := range list {
 		a := &list[i]
-		kind := mime.TypeByExtension(path.Ext(a.Name))
-		if strings.HasPrefix(kind, "image/") && !strings.Contains(kind, "svg") && len(a.Data) > 0 && len(a.Data) <= mostImage {
+		if kind := imageKind(a.Name); kind != "" && len(a.Data) > 0 && len(a.Data) <= mostImage {
 			b.holding(len(a.Data))
 			content = append(content, &mcp.ImageContent{Data: b.blob(a.Data), MIMEType: kind})
 		}
+		kind := mime.TypeByExtension(path.Ext(a.Name))
 		if a.URL != "" {
 			content = append(content, &mcp.ResourceLink{URI: artifactScheme + a.URL, Name: a.Name, MIMEType: cmp.Or(kind, "application/octet-stream"), Size: &a.Size})
 		}
 	}
 	return content
+}
+
+// imageKind is the media type of an image that clients show; "" of other files.
+func imageKind(name string) string {
+	kind := mime.TypeByExtension(path.Ext(name))
+	if !strings.HasPrefix(kind, "image/") || strings.Contains(kind, "svg") {
+		return ""
+	}
+	return kind
 }
 
 // artifactOf parses an artifact URI.

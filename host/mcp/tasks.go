@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,7 +25,8 @@ type Tasks interface {
 	// Start runs a call and returns the id of its execution as soon as that is on record; "" if the call ended before.
 	// ended gets the result. ctx is that of the request.
 	Start(ctx context.Context, p skill.Principal, r skill.Request) (id string, ended <-chan *skill.Result, err error)
-	Get(ctx context.Context, p skill.Principal, id string) (*Task, error)
+	// Get returns a task, with its result if that is asked for, which may be long.
+	Get(ctx context.Context, p skill.Principal, id string, result bool) (*Task, error)
 	Cancel(ctx context.Context, p skill.Principal, id string) error
 }
 
@@ -134,9 +136,9 @@ func (c *caller) callAsTask(ctx context.Context, r *mcp.CallToolRequest, req ski
 		}), nil
 	case <-soon.C:
 	}
-	t, err := tasks.Get(ctx, c.p, id)
-	if err != nil {
-		return nil, nil, err
+	t, err := tasks.Get(ctx, c.p, id, false)
+	if err != nil { // nobody knows of the task
+		return nil, nil, errors.Join(err, tasks.Cancel(context.WithoutCancel(ctx), c.p, id))
 	}
 	t.Ended = false // the result comes with tasks/get
 	out := c.taskOf(nil, id, t)
@@ -160,7 +162,7 @@ func (c *caller) task(ctx context.Context, method string, r *mcp.ServerRequest[*
 	if method == "tasks/cancel" {
 		return &taskResult{ResultType: complete}, none(tasks.Cancel(ctx, c.p, id))
 	}
-	t, err := tasks.Get(ctx, c.p, id)
+	t, err := tasks.Get(ctx, c.p, id, method == "tasks/get")
 	switch {
 	case err != nil:
 		return nil, none(err)
@@ -169,7 +171,19 @@ func (c *caller) task(ctx context.Context, method string, r *mcp.ServerRequest[*
 	case t.Ended && t.Result == nil:
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the task has expired: its result is not kept any more, or was too large"}
 	}
+	if t.Ended {
+		c.withImages(ctx, id, t.Result.Meta.Artifacts)
+	}
 	return c.taskOf(c.outgoing(r), id, t), nil
+}
+
+// withImages reads the small images among the artifacts of a task, which its result has inline.
+func (c *caller) withImages(ctx context.Context, id string, list []skill.Artifact) {
+	for i := range list {
+		if a := &list[i]; c.s.opt.Artifact != nil && a.Size <= mostImage && imageKind(a.Name) != "" {
+			a.Data, _ = c.s.opt.Artifact(ctx, c.p, id, a.Name) // it may have expired: its link says so
+		}
+	}
 }
 
 // taskOf describes a task.

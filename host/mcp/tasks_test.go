@@ -61,7 +61,7 @@ func (l *longCalls) find(p skill.Principal, id string) (*longCall, error) {
 	return nil, &skill.Error{Code: skill.NotFound, Message: "execution not found"}
 }
 
-func (l *longCalls) Get(_ context.Context, p skill.Principal, id string) (*Task, error) {
+func (l *longCalls) Get(_ context.Context, p skill.Principal, id string, result bool) (*Task, error) {
 	c, err := l.find(p, id)
 	if err != nil {
 		return nil, err
@@ -69,6 +69,9 @@ func (l *longCalls) Get(_ context.Context, p skill.Principal, id string) (*Task,
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := c.Task
+	if !result {
+		t.Result = nil
+	}
 	return &t, nil
 }
 
@@ -99,6 +102,11 @@ func TestTasks(t *testing.T) {
 					return skill.Failure(r.SkillID, r.TraceID, skill.Meta{}, &skill.Error{Code: skill.Cancelled, Message: "it was cancelled"})
 				}
 			}
+			if id == "run_code" {
+				res := success(&r, []byte(`{"stdout":""}`))
+				res.Meta.Artifacts = []skill.Artifact{{Name: "a.png", Size: 5, URL: "/executions/e-2/artifacts/a.png"}, {Name: "b.txt", Size: 5}, {Name: "c.png", Size: 2 << 20}}
+				return res
+			}
 			if id == "held" {
 				return success(&r, []byte(`{"echoed":"`+strings.Repeat("x", 2*inline)+`"}`))
 			}
@@ -107,7 +115,12 @@ func TestTasks(t *testing.T) {
 		d.change(id, func(s *skill.Descriptor) { s.Limits.TimeoutMS = limit })
 	}
 	l := &longCalls{d: d, all: map[string]*longCall{}}
-	web, _ := listen(t, Options{Door: d, Catalogue: d, Tasks: l, TaskAfter: 30 * time.Millisecond})
+	web, _ := listen(t, Options{
+		Door: d, Catalogue: d, Tasks: l, TaskAfter: 30 * time.Millisecond,
+		Artifact: func(_ context.Context, _ skill.Principal, id, name string) ([]byte, error) {
+			return []byte(id + name), nil
+		},
+	})
 	ask := func(body string, headers []string, more ...string) (int, string) {
 		t.Helper()
 		status, text, _ := send(t, web.URL, body, append(headers, more...)...)
@@ -139,6 +152,8 @@ func TestTasks(t *testing.T) {
 	expect("tasks/update", `"taskId":"e-1","inputResponses":{"x":{"action":"accept"}}`, 200, `"version":""}},"resultType":"complete"}}`)
 	close(release)
 	<-l.all["e-1"].done
+	<-l.all["e-2"].done
+	expect("tasks/get", `"taskId":"e-2"`, 200, `{"type":"image","mimeType":"image/png","data":"ZS0yYS5wbmc="},{"type":"resource_link"`)
 	body, headers = tasking("tasks/get", `"taskId":"e-1"`)
 	var got struct {
 		Result struct {
