@@ -449,13 +449,14 @@ func (p *Provider) run(ctx context.Context, who skill.Principal, r *skill.Script
 			return answer(nil, p.refusal(err, r))
 		}
 	}
-	if within := r.Asked.Lower(r.Limits).Timeout; within > 0 {
+	within := r.Limits.Timeout
+	if _, is := s.(*GoScript); is {
+		meta.Runner, within = kindGo, r.Asked.Lower(r.Limits).Timeout // others have it from when they are ready
+	}
+	if within > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, within)
 		defer stop()
-	}
-	if _, is := s.(*GoScript); is {
-		meta.Runner = kindGo
 	}
 	return answer(s.Run(ctx, m.skill, &Call{
 		Principal: who, Args: r.Args, Object: object, Stdin: r.Stdin, Files: r.Files, Workspace: r.Workspace, TraceID: r.TraceID, Limits: r.Limits, Asked: r.Asked, Turn: r.Turn,

@@ -103,6 +103,13 @@ func TestSessions(t *testing.T) {
 		if got, r := cell(t, h, p, id, "x", map[string]any{"limits": limits}); got != "INVALID_ARGUMENT" {
 			t.Errorf("%+v: %+v", limits, r)
 		}
+		for _, session := range []string{id, "new"} { // of the request of an edge
+			input := musttest.Get(json.Marshal(map[string]string{"language": "python", "code": "x = 1", "session": session}))(t)
+			r := h.Invoke(t.Context(), p, skill.Request{SkillID: skill.RunCode, Input: input, Limits: limits.Limits()})
+			if refused := session == id || limits.ScratchMB > 0; refused != (r.Error != nil && r.Error.Code == skill.InvalidArgument) {
+				t.Errorf("%+v of %s: %+v", limits, session, r.Error)
+			}
+		}
 	}
 	if _, r := cell(t, h, p, id, "x", map[string]any{"language": "shell"}); r.Error == nil || r.Error.Code != skill.InvalidArgument {
 		t.Errorf("another language: %+v", r)
@@ -171,7 +178,19 @@ func TestImportsOfSessions(t *testing.T) {
 			t.Errorf("%s: frozen: %s %+v", name, got, r.Error)
 		}
 	}
-	made := musttest.Get(h.kept.sessions.Create(t.Context(), p, "python", "", 0, []string{"openpyxl"}))(t)
+	_, failed := cell(t, h, p, "new", "x = 1", nil)
+	session := sessionOf(t, failed)
+	made := musttest.Get(h.kept.sessions.Create(t.Context(), p, "python", "", 0, nil))(t)
+	if got, _ := cell(t, h, p, made.ID, "import openpyxl\nwhile True: pass", map[string]any{"limits": map[string]int{"fuel": 2_000_000_000}}); got != "FUEL_EXHAUSTED" {
+		t.Errorf("a call that fails: %s", got)
+	}
+	for _, s := range []string{made.ID, session} {
+		if got, r := cell(t, h, p, s, "import sys; 'openpyxl' in sys.modules", nil); got != "false" {
+			t.Errorf("after a call that failed: %s %+v", got, r.Error)
+		}
+	}
+	made = musttest.Get(h.kept.sessions.Create(t.Context(), p, "python", "", 0, []string{"openpyxl"}))(t)
+	musttest.Get(h.kept.sessions.Freeze(t.Context(), p, made.ID))(t)
 	if got, r := cell(t, h, p, made.ID, "import sys; 'openpyxl' in sys.modules", nil); got != "true" {
 		t.Errorf("with packages: %s %+v", got, r.Error)
 	}
@@ -181,7 +200,7 @@ func TestImportsOfSessions(t *testing.T) {
 			t.Errorf("unknown package: %s %+v", got, r.Error)
 		}
 	}
-	if list, _, err := h.kept.sessions.List(t.Context(), p, "", 100); err != nil || len(list) != 4 {
+	if list, _, err := h.kept.sessions.List(t.Context(), p, "", 100); err != nil || len(list) != 6 {
 		t.Errorf("%d sessions, %v", len(list), err)
 	}
 }

@@ -223,7 +223,7 @@ func (r recorder) Finished(context.Context, *records.Started, *records.Finished,
 // TestLimitsOfCode: code gets what its input asks for, up to Options.Most, and no more than the request of an agent says.
 // A skill gets no more than its manifest says.
 func TestLimitsOfCode(t *testing.T) {
-	most := skill.LimitsJSON{TimeoutMS: 60000, MemoryMB: 128, Fuel: 5000, OutputKB: 2, ScratchMB: 2}.Limits()
+	most := skill.LimitsJSON{TimeoutMS: 60000, MemoryMB: 128, Fuel: 100000, OutputKB: 2, ScratchMB: 2}.Limits()
 	for what, c := range map[string]struct {
 		input  string
 		within skill.LimitsJSON
@@ -234,7 +234,8 @@ func TestLimitsOfCode(t *testing.T) {
 		"less":                   {`"timeout_ms": 10, "fuel": 10`, skill.LimitsJSON{}, skill.LimitsJSON{TimeoutMS: 10, MemoryMB: 64, Fuel: 10, OutputKB: 1, ScratchMB: 1}},
 		"zero":                   {`"timeout_ms": 0`, skill.LimitsJSON{}, skill.LimitsJSON{TimeoutMS: 1000, MemoryMB: 64, Fuel: 1000, OutputKB: 1, ScratchMB: 1}},
 		"time alone brings fuel": {`"timeout_ms": 3000`, skill.LimitsJSON{}, skill.LimitsJSON{TimeoutMS: 3000, MemoryMB: 64, Fuel: 3000, OutputKB: 1, ScratchMB: 1}},
-		"more than the host has": {`"timeout_ms": 9000000000000000, "memory_mb": 9000000, "output_kb": 900, "scratch_mb": 9000`, skill.LimitsJSON{}, most.JSON()},
+		"more than the host has": {`"timeout_ms": 9000000000000000, "memory_mb": 9000000, "output_kb": 900, "scratch_mb": 9000`, skill.LimitsJSON{}, skill.LimitsJSON{TimeoutMS: 60000, MemoryMB: 128, Fuel: 60000, OutputKB: 2, ScratchMB: 2}},
+		"more fuel than it has":  {`"fuel": 900000000`, skill.LimitsJSON{}, skill.LimitsJSON{TimeoutMS: 1000, MemoryMB: 64, Fuel: 100000, OutputKB: 1, ScratchMB: 1}},
 		"an agent's share":       {`"timeout_ms": 60000, "fuel": 4000`, skill.LimitsJSON{TimeoutMS: 2000, Fuel: 100}, skill.LimitsJSON{TimeoutMS: 2000, MemoryMB: 64, Fuel: 100, OutputKB: 1, ScratchMB: 1}},
 		"an agent's large share": {``, skill.LimitsJSON{TimeoutMS: 60000, Fuel: 5000}, skill.LimitsJSON{TimeoutMS: 1000, MemoryMB: 64, Fuel: 1000, OutputKB: 1, ScratchMB: 1}},
 	} {

@@ -12,8 +12,9 @@ func (d *Dispatcher) limits(c *call) skill.Limits {
 	if asked == (skill.Limits{}) {
 		return l.Lower(c.request.Limits)
 	}
-	if asked.Fuel == 0 && asked.Timeout > l.Timeout { // as much work in each second
+	most := d.o.Most.Or(l)
+	if asked.Timeout = min(asked.Timeout, most.Timeout); asked.Fuel == 0 && asked.Timeout > l.Timeout { // as much work in each second
 		asked.Fuel = uint64(min(float64(l.Fuel)*(float64(asked.Timeout)/float64(l.Timeout)), 1<<62))
 	}
-	return asked.Or(l).Lower(d.o.Most.Or(l)).Lower(c.request.Limits)
+	return asked.Or(l).Lower(most).Lower(c.request.Limits)
 }

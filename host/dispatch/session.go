@@ -40,10 +40,17 @@ func (d *Dispatcher) withSession(next handler) handler {
 		if d.o.Sessions == nil {
 			return &skill.Error{Op: "dispatch.session", Code: skill.NotFound, Subject: "session", Message: "sessions are not supported by this host"}
 		}
-		asked := c.asked
+		memory := c.asked.Lower(c.request.Limits).Memory >> 20
+		if c.asked.Scratch != 0 || c.request.Limits.Scratch != 0 {
+			return invalidSession("limits", "scratch_mb of a session cannot be set")
+		}
+		packages := c.code.packages
+		if len(c.code.agents) > 0 { // they may be those of the Agent Skills, which each call names
+			packages = nil
+		}
 		id := c.code.session
 		if id == skill.NewSession {
-			made, err := d.o.Sessions.Create(ctx, c.principal, c.code.language, c.workspaceRef.ID, asked.Memory>>20, c.code.packages)
+			made, err := d.o.Sessions.Create(ctx, c.principal, c.code.language, c.workspaceRef.ID, memory, packages)
 			if err != nil {
 				return err
 			}
@@ -68,11 +75,11 @@ func (d *Dispatcher) withSession(next handler) handler {
 		switch {
 		case s.Language != c.code.language:
 			return invalidSession("language", "the language of the session is "+s.Language)
-		case asked.Scratch != 0, asked.Memory != 0 && asked.Memory>>20 != s.MemoryMB:
-			return invalidSession("limits", "memory_mb of a session is set when it is created, and scratch_mb cannot be set")
+		case memory != 0 && memory != s.MemoryMB:
+			return invalidSession("limits", "memory_mb of a session is set when it is created")
 		}
 		c.session = s
-		c.asked.Memory = s.MemoryMB << 20
+		c.asked.Memory, c.request.Limits.Memory = s.MemoryMB<<20, 0
 		if c.workspaceRef.ID == "" || c.optional {
 			c.workspaceRef.ID, c.optional = s.Workspace, false
 		}
@@ -87,6 +94,9 @@ func (d *Dispatcher) withSession(next handler) handler {
 			if err == nil || skill.CodeOf(err) == skill.GuestExit {
 				state = c.reply.State
 			}
+		}
+		if state == nil { // the memory still is of the image before
+			s.Ahead = live.Ahead
 		}
 		if saveErr := d.o.Sessions.Save(c.principal, s, state, used); saveErr != nil && err == nil {
 			c.outcome = outcome{}

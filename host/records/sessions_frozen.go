@@ -165,6 +165,9 @@ func (s *Sessions) thaw(ctx context.Context, k ownKey, p skill.Principal) (*Held
 	}
 	h := &f.HeldSession
 	h.Frozen = false
+	if len(h.State.State) == 0 { // no call has left a memory
+		h.State.State, h.Ahead = nil, nil
+	}
 	s.mu.Lock()
 	err = s.put(k, h)
 	s.mu.Unlock()

@@ -785,9 +785,9 @@ export type PullRequest = {
 };
 
 /**
- * Limits for this call. For code and scripts they replace the host's defaults, up to its maximum; with
- * `timeout_ms` alone, `fuel` changes in proportion. For skills they only lower those of the manifest. Zero
- * changes nothing.
+ * Limits for this call. For `/code:run`, sessions and scripts they replace the host's defaults, up to its maximum;
+ * a higher `timeout_ms` without `fuel` raises that in proportion. For skills they only lower those of the manifest.
+ * Zero changes nothing.
  */
 export type RequestLimits = {
   fuel?: Amount;
