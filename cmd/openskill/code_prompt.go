@@ -109,14 +109,14 @@ func (a *cli) runEntry(ctx context.Context, h *app.Host, o *codeFlags, code stri
 	if r.Error != nil && r.Error.Code != skill.GuestExit {
 		a.say("%s: %s", r.Error.Code, r.Error.Message)
 	}
-	if err := writeArtifacts(o.artifacts, r.Meta.Artifacts); err != nil {
-		return hostFailed(err)
+	if err := writeArtifacts(o.artifacts, r.Meta.Artifacts); err != nil { // such as a file of an earlier entry, which is kept
+		a.say("cannot write artifacts: %v", err)
 	}
 	return nil
 }
 
-// ended reports whether the lines of an entry are all of it: there is no open bracket or text, and no block of Python
-// that an empty line has not ended.
+// ended reports whether an entry is complete: it has no open bracket or string, and an empty line follows each block of
+// Python.
 func ended(language string, entry []string) bool {
 	text := strings.Join(entry, "\n")
 	last := entry[len(entry)-1]
