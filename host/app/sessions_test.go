@@ -111,6 +111,10 @@ func TestSessions(t *testing.T) {
 			}
 		}
 	}
+	_, large := cell(t, h, p, "new", "x = 1", map[string]any{"limits": skill.LimitsJSON{MemoryMB: 1_000_000}})
+	if s := musttest.Get(h.kept.sessions.Get(t.Context(), p, sessionOf(t, large)))(t); s.MemoryMB != h.settings.MaxMemoryMB {
+		t.Errorf("a session has %d MiB, and the host allows %d", s.MemoryMB, h.settings.MaxMemoryMB)
+	}
 	if _, r := cell(t, h, p, id, "x", map[string]any{"language": "shell"}); r.Error == nil || r.Error.Code != skill.InvalidArgument {
 		t.Errorf("another language: %+v", r)
 	}

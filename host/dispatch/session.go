@@ -41,6 +41,9 @@ func (d *Dispatcher) withSession(next handler) handler {
 			return &skill.Error{Op: "dispatch.session", Code: skill.NotFound, Subject: "session", Message: "sessions are not supported by this host"}
 		}
 		memory := c.asked.Lower(c.request.Limits).Memory >> 20
+		if memory != 0 { // no more than the host allows
+			memory = d.limits(c).Memory >> 20
+		}
 		if c.asked.Scratch != 0 || c.request.Limits.Scratch != 0 {
 			return invalidSession("limits", "scratch_mb of a session cannot be set")
 		}
