@@ -13,7 +13,7 @@ import (
 func TestCodePrompt(t *testing.T) {
 	repo := musttest.Get(filepath.Abs("../.."))(t)
 	if _, err := os.Stat(filepath.Join(repo, ".openskill", "runtimes", "slim", "python.wasm")); err != nil {
-		t.Skip("there is no runtime for Python: ", err)
+		t.Skip("the Python runtime is not installed: ", err)
 	}
 	p := sits(t, 100, []string{"OPENSKILL_STATE_DIR=" + filepath.Join(repo, ".openskill")}, "code")
 	p.sees("\n>>>")

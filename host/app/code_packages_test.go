@@ -23,7 +23,7 @@ func TestPackagesOfCode(t *testing.T) {
 		}
 	})
 	p := skill.Local()
-	runs(t, h, p, "python", "1") // skips the test if there is no runtime
+	runs(t, h, p, "python", "1") // skips the test if no runtime is installed
 	o := musttest.Get(PackageOptions(runtimes.New(h.settings.StateDir), "python3"))(t)
 	o.MinAge = 0
 	add := func(folder string, names ...string) {

@@ -13,7 +13,7 @@ import (
 // TestTasks: calls go on when their MCP clients leave. Their callers alone find them; one that is cancelled ends.
 func TestTasks(t *testing.T) {
 	h := codeHost(t, map[string]string{})
-	runs(t, h, skill.Local(), "python", "1") // skips the test if there is no runtime
+	runs(t, h, skill.Local(), "python", "1") // skips the test if no runtime is installed
 	p := skill.Principal{ID: "p", Type: skill.Agent, Tenant: "acme", Scopes: []string{"skills:invoke:run_code", "executions:read"}}
 	tasks := h.Tasks()
 	if !tasks.May(p) || tasks.May(skill.Principal{ID: "p", Tenant: "acme", Scopes: []string{skill.ScopeInvoke}}) {

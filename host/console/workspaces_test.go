@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWorkspacePages: the pages list workspaces and their files, hand files on to be saved, and delete. They ask the API
-// as who is signed in.
+// TestWorkspacePages: the pages list workspaces and their files, hand files on to be saved, and delete. They call the API
+// with the rights of the signed-in user.
 func TestWorkspacePages(t *testing.T) {
 	f := open(t, nil)
 	f.answers["GET /workspaces"] = `{"data":[{"id":"w-1","files":[],"size":2048,"revision":3,"created_at":"2026-11-22T10:00:00Z","updated_at":"2026-11-22T10:00:00Z","expires_at":"2026-11-22T11:00:00Z"}],"next":"w-1"}`

@@ -77,7 +77,7 @@ func TestScript(t *testing.T) {
 	long.Asked, long.Limits = skill.LimitsJSON{TimeoutMS: 90000, MemoryMB: 512}.Limits(), skill.Limits{Fuel: 4000}
 	h.RunScript(context.Background(), skill.Local(), long)
 	if got, want := h.python.Calls()[0].Limits.JSON(), (skill.LimitsJSON{TimeoutMS: 60000, MemoryMB: 64, Fuel: 4000, OutputKB: 1, ScratchMB: 1}); got != want {
-		t.Errorf("who asks for more: %+v, want %+v", got, want)
+		t.Errorf("more than the defaults: %+v, want %+v", got, want)
 	}
 }
 

@@ -87,8 +87,8 @@ var errNoTasks = &jsonrpc.Error{
 	Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`),
 }
 
-// mayTask reports whether a call can be answered with a task: where its client supports that, its caller could ask for
-// the result, and its time limit is longer than a client waits.
+// mayTask reports whether a call can be answered with a task: its client supports tasks, its caller may read the result
+// later, and its time limit is above Options.TaskLimit.
 func (c *caller) mayTask(r *mcp.CallToolRequest, id skill.ID) bool {
 	o := &c.s.opt
 	if o.Tasks == nil || !declared(r.ProtocolVersion(), r.ClientCapabilities()) || !o.Tasks.May(c.p) {
@@ -129,7 +129,7 @@ func (c *caller) callAsTask(ctx context.Context, r *mcp.CallToolRequest, req ski
 	select {
 	case res := <-ended:
 		return nil, res, nil
-	case <-ctx.Done(): // nobody knows of the task
+	case <-ctx.Done(): // no client has the id of the task
 		err := tasks.Cancel(context.WithoutCancel(ctx), c.p, id)
 		return nil, skill.Failure(req.SkillID, req.TraceID, skill.Meta{ExecutionID: id}, &skill.Error{
 			Op: "mcp.task", Code: skill.Cancelled, Message: "the client disconnected", Err: err,
@@ -137,7 +137,7 @@ func (c *caller) callAsTask(ctx context.Context, r *mcp.CallToolRequest, req ski
 	case <-soon.C:
 	}
 	t, err := tasks.Get(ctx, c.p, id, false)
-	if err != nil { // nobody knows of the task
+	if err != nil { // no client has the id of the task
 		return nil, nil, errors.Join(err, tasks.Cancel(context.WithoutCancel(ctx), c.p, id))
 	}
 	t.Ended = false // the result comes with tasks/get
