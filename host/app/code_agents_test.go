@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"openskill/host/records"
 	"openskill/internal/musttest"
@@ -64,9 +65,22 @@ func TestCodeWithAgentSkills(t *testing.T) {
 	if want := []records.FileInfo{{Name: "/mnt/skills/note", SHA256: strings.TrimPrefix(of.Digest(), "sha256:")}}; fmt.Sprint(view.Files) != fmt.Sprint(want) {
 		t.Errorf("on record: %v, want %v", view.Files, want)
 	}
-	if _, err := h.Replay(t.Context(), skill.Local(), r.Meta.ExecutionID); skill.CodeOf(err) != skill.NotFound {
-		t.Errorf("replayed: %v", err)
+	r = run(skill.Local(), map[string]any{"language": "python", "code": "import os, time\n[open('/mnt/skills/note/data/a.txt').read(), time.time(), os.stat('/mnt/skills/note/data/a.txt').st_mtime]", "agent_skills": []string{"note"}})
+	if report := musttest.Get(h.Replay(t.Context(), skill.Local(), r.Meta.ExecutionID))(t); !report.Identical {
+		t.Errorf("replayed: %+v", report)
 	}
+	defer func() {
+		musttest.Write(t, filepath.Join(folder, "data/a.txt"), "changed")
+		for until := time.Now().Add(20 * time.Second); musttest.Get(h.agents.Folder(t.Context(), skill.Local(), "note"))(t).Digest() == of.Digest(); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatal("the host does not see the change")
+			}
+		}
+		report := musttest.Get(h.Replay(t.Context(), skill.Local(), r.Meta.ExecutionID))(t)
+		if report.Identical || report.ReplayID != "" || len(report.Differences) != 1 || !strings.HasPrefix(report.Differences[0].String(), "folder /mnt/skills/note: then sha256 ") {
+			t.Errorf("replayed with another folder: %+v", report)
+		}
+	}()
 
 	p := skill.Principal{ID: "p", Type: skill.Agent, Tenant: "acme", Scopes: []string{"skills:invoke:run_code"}}
 	for what, c := range map[string]struct {

@@ -196,7 +196,8 @@ type call struct {
 	folders      []skill.Folder       // of Agent Skills
 	fileInfos    []records.FileInfo   // of fileRefs, for the record
 	workspaceRef skill.WorkspaceRef
-	session      *records.HeldSession // before the call; nil: it has none
+	session      *records.HeldSession // as the call uses it; nil: it has none
+	before       *records.HeldSession // session before the call; nil in a replay
 	draft        bool                 // the version may be disabled
 	optional     bool                 // the workspace is that of the conversation: skills that cannot use it run without
 	workspace    *skill.Workspace     // before the call; nil: the call names none

@@ -133,7 +133,9 @@ func TestNestedTakesNoPlace(t *testing.T) {
 	all := make(chan struct{})
 	var in sync.WaitGroup
 	in.Add(places)
-	h := nesting(t, func(o *Options) { o.Bounds = Bounds{Global: places, PerSkill: places}; o.Alone = true }, func(h *house, c *skill.Call) {
+	h := nesting(t, func(o *Options) {
+		o.Bounds, o.Alone, o.Most = Bounds{Global: places, PerSkill: places}, true, skill.Limits{Timeout: time.Minute} // for the last one to begin
+	}, func(h *house, c *skill.Call) {
 		in.Done()
 		<-all
 		if r := h.Nested(context.Background(), c.ExecutionID, "stats", oneNumber); !r.Success {
@@ -143,7 +145,7 @@ func TestNestedTakesNoPlace(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range places {
 		wg.Go(func() {
-			if r := h.Invoke(context.Background(), skill.Local(), run(fmt.Sprintf(`{"language": "python", "code": %q}`, strings.Repeat("#", i)))); !r.Success {
+			if r := h.Invoke(context.Background(), skill.Local(), run(fmt.Sprintf(`{"language": "python", "code": %q, "limits": {"timeout_ms": 60000}}`, strings.Repeat("#", i)))); !r.Success {
 				t.Error(r.Error)
 			}
 		})

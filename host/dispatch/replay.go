@@ -24,7 +24,12 @@ var _ replay.Door = (*Dispatcher)(nil)
 
 // again is the call that a replay makes.
 func (d *Dispatcher) again(p skill.Principal, a *replay.Again) *call {
-	return &call{principal: p, request: a.Request, script: a.Script, begun: d.o.Now(), executionID: d.o.NewID(), again: a}
+	c := &call{principal: p, request: a.Request, script: a.Script, begun: d.o.Now(), executionID: d.o.NewID(), again: a}
+	if a.Session != nil {
+		s := *a.Session
+		c.session = &s
+	}
+	return c
 }
 
 // replayStart is what a replay has of time beside the limit of its run: it begins with a
@@ -46,7 +51,10 @@ func (d *Dispatcher) Plan(ctx context.Context, p skill.Principal, a *replay.Agai
 			return err
 		}
 		granted, err := d.Grants(s)
-		plan = &replay.Plan{Digest: s.Descriptor.Digest, Target: target, Limits: d.limits(c), Grants: granted}
+		if err == nil {
+			err = d.withAgentSkills(ctx, c)
+		}
+		plan = &replay.Plan{Digest: s.Descriptor.Digest, Target: target, Limits: d.limits(c), Grants: granted, Folders: c.folders}
 		return err
 	}))(ctx, c)
 	return plan, err
@@ -78,7 +86,7 @@ func (d *Dispatcher) tape(c *call, work *skill.Call) error {
 			}
 		}
 		work.Replay = c.again.Draws
-	case d.o.Recordings != nil && c.started != nil && c.session == nil && len(c.folders) == 0: // a replay would need the memory and the folders as they were
+	case d.o.Recordings != nil && c.started != nil:
 		work.Record = d.o.Recordings.Most()
 	}
 	c.work = work
@@ -115,7 +123,7 @@ func (d *Dispatcher) kept(next handler) handler {
 			return err
 		}
 		ran := &replay.Ran{
-			Started: c.started, Input: c.request.Input, Files: c.replayFiles(), Script: c.script, Call: c.work, Runner: c.target.Kind,
+			Started: c.started, Input: c.request.Input, Files: c.replayFiles(), Script: c.script, Session: c.before, Call: c.work, Runner: c.target.Kind,
 			Reply: c.reply, Result: d.result(c, err),
 		}
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), keeping)

@@ -18,8 +18,8 @@ type Sessions interface {
 	Enter(ctx context.Context, p skill.Principal, id string, wait time.Duration) (s *records.HeldSession, leave func(), err error)
 	// Fits returns an error if a memory of size bytes would exceed a limit.
 	Fits(p skill.Principal, s *records.HeldSession, size int) error
-	// Save keeps the memory that a call left, and counts its fuel. state is nil if the call failed.
-	Save(p skill.Principal, s *records.HeldSession, state []byte, fuel uint64) error
+	// Save keeps the memory that a call left, and counts its fuel. left is nil if the call failed.
+	Save(p skill.Principal, s *records.HeldSession, left *records.SessionMemory, fuel uint64) error
 }
 
 // withSession reserves the session of a run_code call until the call has ended, and keeps its variables. A call that
@@ -30,7 +30,11 @@ func (d *Dispatcher) withSession(next handler) handler {
 			return next(ctx, c)
 		}
 		if c.code.session == "" || c.code.session == skill.NewSession || c.again != nil {
-			if err := d.withPackages(ctx, c, c.code.packages); err != nil {
+			packages := c.code.packages
+			if c.session != nil { // of a replay
+				packages = slices.Concat(c.session.Packages, packages)
+			}
+			if err := d.withPackages(ctx, c, packages); err != nil {
 				return err
 			}
 		}
@@ -63,12 +67,12 @@ func (d *Dispatcher) withSession(next handler) handler {
 		if c.workspaceRef.NoWait {
 			wait = 0
 		}
-		live, leave, err := d.o.Sessions.Enter(ctx, c.principal, id, wait)
+		before, leave, err := d.o.Sessions.Enter(ctx, c.principal, id, wait)
 		if err != nil {
 			return err
 		}
 		defer leave()
-		held := *live // which others read
+		held := *before
 		s := &held
 		if c.code.session != skill.NewSession {
 			if err := d.withPackages(ctx, c, slices.Concat(s.Packages, c.code.packages)); err != nil {
@@ -81,7 +85,7 @@ func (d *Dispatcher) withSession(next handler) handler {
 		case memory != 0 && memory != s.MemoryMB:
 			return invalidSession("limits", "memory_mb of a session is set when it is created")
 		}
-		c.session = s
+		c.session, c.before = s, before
 		c.asked.Memory, c.request.Limits.Memory = s.MemoryMB<<20, 0
 		if c.workspaceRef.ID == "" || c.optional {
 			c.workspaceRef.ID, c.optional = s.Workspace, false
@@ -90,18 +94,15 @@ func (d *Dispatcher) withSession(next handler) handler {
 		if !c.ran {
 			return err
 		}
-		var state []byte
+		var left *records.SessionMemory
 		used := uint64(0)
 		if c.reply != nil {
 			used = c.reply.Usage.Fuel
-			if err == nil || skill.CodeOf(err) == skill.GuestExit {
-				state = c.reply.State
+			if c.reply.State != nil && (err == nil || skill.CodeOf(err) == skill.GuestExit) {
+				left = &records.SessionMemory{State: c.reply.State, Ahead: s.Ahead, Execution: c.executionID}
 			}
 		}
-		if state == nil { // the memory still is of the image before
-			s.Ahead = live.Ahead
-		}
-		if saveErr := d.o.Sessions.Save(c.principal, s, state, used); saveErr != nil && err == nil {
+		if saveErr := d.o.Sessions.Save(c.principal, before, left, used); saveErr != nil && err == nil {
 			c.outcome = outcome{}
 			return saveErr
 		}

@@ -51,6 +51,14 @@ type HeldSession struct {
 
 	State skill.SessionState
 	Ahead []string // modules that its image has imported; nil before the first call
+	Last  string   // the execution that left State.State; "": none
+}
+
+// SessionMemory is what a call leaves in its session.
+type SessionMemory struct {
+	State     []byte
+	Ahead     []string // modules that the image of the call has imported
+	Execution string   // the call
 }
 
 // NewSessions returns Sessions with the options.
@@ -278,24 +286,23 @@ func (s *Sessions) Enter(ctx context.Context, p skill.Principal, id string, wait
 	return h, leave, nil
 }
 
-// Save keeps what a call did to a session that Enter returned: its memory, where there is one. Fuel is what it
-// used.
-func (s *Sessions) Save(p skill.Principal, h *HeldSession, state []byte, fuel uint64) error {
+// Save keeps what a call left in a session that Enter returned; nil: nothing. Fuel is what it used.
+func (s *Sessions) Save(p skill.Principal, h *HeldSession, left *SessionMemory, fuel uint64) error {
 	next := *h
 	now := s.now()
 	next.UsedAt, next.ExpiresAt, next.Frozen = now, now.Add(s.files.o.Keep), false
 	next.Runs++
 	next.FuelUsed += min(fuel, s.o.MostFuel)
-	if state != nil {
-		next.State.State = state
+	counted := next
+	if left != nil {
+		next.State.State, next.Ahead, next.Last = left.State, left.Ahead, left.Execution
 	}
 	k := keyOf(p, h.ID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.put(k, &next)
 	if err != nil && s.live[k] != nil { // the call counts all the same
-		next.State, next.Size = h.State, h.Size
-		s.live[k] = &next
+		s.live[k] = &counted
 	}
 	return err
 }

@@ -30,13 +30,13 @@ type frozenSession struct {
 	digest string
 }
 
-const sessionColumns = "id, language, workspace, packages, ahead, memory_mb, bytes, runs, fuel, seed, made, digest, created_at, used_at, expires_at"
+const sessionColumns = "id, language, workspace, packages, ahead, last, memory_mb, bytes, runs, fuel, seed, made, digest, created_at, used_at, expires_at"
 
 func scanSession(rows *sql.Rows) (*frozenSession, error) {
 	f := &frozenSession{}
 	var fuel, created, used, expires int64
 	var seed, packages, ahead string
-	if err := rows.Scan(&f.ID, &f.Language, &f.Workspace, &packages, &ahead, &f.MemoryMB, &f.Size, &f.Runs, &fuel, &seed, &f.State.Made, &f.digest, &created, &used, &expires); err != nil {
+	if err := rows.Scan(&f.ID, &f.Language, &f.Workspace, &packages, &ahead, &f.Last, &f.MemoryMB, &f.Size, &f.Runs, &fuel, &seed, &f.State.Made, &f.digest, &created, &used, &expires); err != nil {
 		return nil, err
 	}
 	if b, err := hex.DecodeString(seed); err != nil || len(b) != len(f.State.Seed) {
@@ -136,8 +136,8 @@ func (s *Sessions) freeze(ctx context.Context, k ownKey, p skill.Principal, h *H
 			if _, err := tx.ExecContext(ctx, "DELETE FROM sessions WHERE tenant = $1 AND principal = $2 AND id = $3", k.tenant, k.principal, k.id); err != nil {
 				return err
 			}
-			_, err := tx.ExecContext(ctx, "INSERT INTO sessions (tenant, principal, "+sessionColumns+") VALUES ("+store.List(1, 17)+")", k.tenant, k.principal,
-				k.id, next.Language, next.Workspace, strings.Join(next.Packages, ","), strings.Join(h.Ahead, ","), int64(next.MemoryMB), next.Size, next.Runs, int64(next.FuelUsed), hex.EncodeToString(h.State.Seed[:]), h.State.Made, info.ID,
+			_, err := tx.ExecContext(ctx, "INSERT INTO sessions (tenant, principal, "+sessionColumns+") VALUES ("+store.List(1, 18)+")", k.tenant, k.principal,
+				k.id, next.Language, next.Workspace, strings.Join(next.Packages, ","), strings.Join(h.Ahead, ","), h.Last, int64(next.MemoryMB), next.Size, next.Runs, int64(next.FuelUsed), hex.EncodeToString(h.State.Seed[:]), h.State.Made, info.ID,
 				next.CreatedAt.UnixMicro(), next.UsedAt.UnixMicro(), next.ExpiresAt.UnixMicro())
 			if err != nil {
 				return err

@@ -50,7 +50,11 @@ func ran(t *testing.T, s *records.Sessions, p skill.Principal, id string, memory
 		return nil, err
 	}
 	defer leave()
-	return h.State.State, s.Save(p, h, memory, fuel)
+	var left *records.SessionMemory
+	if memory != nil {
+		left = &records.SessionMemory{State: memory, Ahead: h.Ahead, Execution: string(memory)}
+	}
+	return h.State.State, s.Save(p, h, left, fuel)
 }
 
 // wantMemory makes a call that leaves no memory, and holds what it finds against want.
@@ -115,16 +119,14 @@ func sessionsKept(t *testing.T, db *store.DB) {
 	if got := fmt.Sprint(h.Packages, h.Ahead, h.Ahead == nil); got != "[numpy greetings] [] false" {
 		t.Errorf("packages of the frozen session: %s", got)
 	}
-	used := *h
-	used.Ahead = []string{"PIL", "numpy"}
-	musttest.Do(t, s.Save(ann, &used, nil, 0))
+	musttest.Do(t, s.Save(ann, h, &records.SessionMemory{State: h.State.State, Ahead: []string{"PIL", "numpy"}, Execution: "e-1"}, 0))
 	leave()
 	musttest.Get(s.Freeze(t.Context(), ann, one.ID))(t)
 	h, leave, err = s.Enter(t.Context(), ann, one.ID, 0)
 	musttest.Do(t, err)
 	leave()
-	if fmt.Sprint(h.Ahead) != "[PIL numpy]" {
-		t.Errorf("imports of the frozen session: %v", h.Ahead)
+	if fmt.Sprint(h.Ahead, h.Last) != "[PIL numpy] e-1" {
+		t.Errorf("imports and last run of the frozen session: %v %s", h.Ahead, h.Last)
 	}
 	for _, wrong := range [][]string{{"a,b"}, {strings.Repeat("a", 215)}, make([]string, 33)} {
 		if _, err := s.Create(t.Context(), ann, "python", "", 0, wrong); skill.CodeOf(err) != skill.InvalidArgument {

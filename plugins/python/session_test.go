@@ -16,12 +16,14 @@ type cells struct {
 	r      *Runner
 	folder string
 	of     skill.SessionState
+	record uint64
+	replay []byte
 }
 
 func (c *cells) run(t testing.TB, text string, files ...skill.File) *skill.Reply {
 	t.Helper()
 	call := code(t, text, files...)
-	call.Folder, call.Session = c.folder, &c.of
+	call.Folder, call.Session, call.Record, call.Replay = c.folder, &c.of, c.record, c.replay
 	reply := musttest.Get(runnertest.Do(t.Context(), c.r, call))(t)
 	if reply.State != nil {
 		c.of.State = reply.State
@@ -76,6 +78,58 @@ func TestSession(t *testing.T) {
 				t.Fatalf("%s: %s %s, exit code %d, %d bytes of state, value %s, %q\n%s", s.text, reply.Code, reply.Message, reply.ExitCode, len(reply.State), reply.Value, reply.Stdout, reply.Stderr)
 			}
 			t.Logf("%d KiB after %s", len(reply.State)>>10, s.text)
+		}
+	})
+}
+
+// TestSessionReplayed: recorded calls of a session end the same, in the same order, in another image.
+func TestSessionReplayed(t *testing.T) {
+	steps := []struct{ text, file string }{
+		{text: "import random, time, os\nx = [random.random()]\nprint(time.time(), os.urandom(4), x, hash('a'))"},
+		{text: "x.append(random.random()); x"},
+		{text: "1 / 0"},
+		{text: "open('b.txt').read() + str(os.stat('b.txt').st_mtime_ns)", file: "text"},
+		{text: "[(i, time.monotonic_ns()) for i in range(3)]"},
+		{text: "import uuid, sqlite3\nc = sqlite3.connect(':memory:'); str(uuid.uuid4())"},
+		{text: "f = open('left', 'w'); f.write(str(x)); os.stat('left').st_mtime"},
+		{text: "sum(len(str(i)) for i in range(30000)), c.execute('select random()').fetchall(), set('abcdef')"},
+	}
+	runners(t, []string{"slim", "python-3.12"}, func(t *testing.T, r *Runner) {
+		c := &cells{r: r, folder: t.TempDir(), of: skill.SessionState{Seed: [32]byte{1}, Made: 1_700_000_000, Most: 64 << 20}, record: 1 << 20}
+		again := *c
+		run := func(c *cells, i int) *skill.Reply {
+			var files []skill.File
+			if s := &steps[i]; s.file != "" {
+				files = append(files, skill.File{Name: "b.txt", Data: []byte(s.file)})
+			}
+			return c.run(t, steps[i].text, files...)
+		}
+		ran := make([]*skill.Reply, len(steps))
+		for i := range steps {
+			if ran[i] = run(c, i); ran[i].Recording == nil || ran[i].Recording.Draws == nil || ran[i].State == nil {
+				t.Fatalf("%s: %+v", steps[i].text, ran[i])
+			}
+		}
+		for i, then := range ran {
+			again.replay, again.record = then.Recording.Draws, 0
+			now := run(&again, i)
+			if now.Differs != "" || now.Code != then.Code || now.ExitCode != then.ExitCode || string(now.Value) != string(then.Value) || string(now.Stdout) != string(then.Stdout) ||
+				string(now.Stderr) != string(then.Stderr) || now.Usage.Fuel != then.Usage.Fuel || len(now.State) != len(then.State) {
+				t.Fatalf("%s: %s%s\nthen %s %s %s, %d units of fuel\n now %s %s %s, %d units of fuel", steps[i].text, now.Differs, now.Message,
+					then.Value, then.Stdout, then.Stderr, then.Usage.Fuel, now.Value, now.Stdout, now.Stderr, now.Usage.Fuel)
+			}
+		}
+		// A recorded session goes on without recording, and the other way round.
+		c.record = 0
+		plain := run(c, 1)
+		c.record = 1 << 20
+		if recorded := run(c, 1); plain.State == nil || recorded.State == nil || recorded.Recording.Draws == nil {
+			t.Errorf("%s %s\n%s %s", plain.Code, plain.Message, recorded.Code, recorded.Message)
+		}
+		// The draws of one call are not those of another.
+		again.replay = ran[0].Recording.Draws
+		if other := run(&again, 7); other.Differs == "" {
+			t.Errorf("%+v", other)
 		}
 	})
 }

@@ -29,7 +29,7 @@ type Report struct {
 
 // Difference is one thing that is not as it was.
 type Difference struct {
-	// Field is skill, digest, runner, limits, granted, file (before a run), or draws,
+	// Field is skill, digest, runner, limits, granted, folder, file, session (before a run), or draws,
 	// status, code, message, data, artifacts, fuel (of its end).
 	Field   string `json:"field"`
 	Name    string `json:"name,omitempty"`    // which one: of a limit, a grant, a file, an artifact
@@ -85,9 +85,24 @@ func (r *Replayer) compareGiven(ctx context.Context, report *Report, rec *Record
 			report.differ(Difference{Field: "limits", Name: l.name, Then: strconv.FormatUint(l.then, 10), Now: strconv.FormatUint(l.now, 10)})
 		}
 	}
+	report.compareFolders(rec.Started.Files, plan.Folders)
 	r.compareGrants(report, &rec.Granted, grantedOf(&plan.Grants, r.o.Key))
 	if rec.Granted.Data && plan.Grants.Data != "" {
 		report.compareFiles(ctx, rec, plan.Grants.Data)
+	}
+}
+
+// compareFolders holds the folders of Agent Skills against those on record.
+func (r *Report) compareFolders(then []records.FileInfo, now []skill.Folder) {
+	for _, of := range now {
+		name, digest := skill.AgentSkillsDir+"/"+of.Name, strings.TrimPrefix(of.Digest, "sha256:")
+		i := slices.IndexFunc(then, func(f records.FileInfo) bool { return f.Name == name })
+		if was := "not on record"; i < 0 || then[i].SHA256 != digest {
+			if i >= 0 {
+				was = "sha256 " + then[i].SHA256
+			}
+			r.differ(Difference{Field: "folder", Name: name, Then: was, Now: "sha256 " + digest})
+		}
 	}
 }
 

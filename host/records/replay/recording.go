@@ -29,6 +29,7 @@ type Recording struct {
 	Input   []byte          `json:"input,omitempty"`  // of a call, byte by byte as the guest read it
 	Files   []skill.FileRef `json:"files,omitempty"`  // beside those that the input names
 	Script  *Line           `json:"script,omitempty"` // of a script's run
+	Session *Before         `json:"session,omitempty"`
 	Limits  Limits          `json:"limits"`
 	Granted Granted         `json:"granted"`
 	Seen    []skill.Seen    `json:"seen,omitempty"`
@@ -200,7 +201,7 @@ func parse(b []byte) (*Recording, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, ErrDamaged
 	}
-	if r.Started.ExecutionID == "" || len(draws) == 0 || (r.Script == nil) != (r.Started.Script == "") {
+	if r.Started.ExecutionID == "" || len(draws) == 0 || (r.Script == nil) != (r.Started.Script == "") || r.Session != nil && len(r.Session.Seed) != len(skill.SessionState{}.Seed) {
 		return nil, ErrDamaged
 	}
 	return r, nil

@@ -19,6 +19,7 @@ type Ran struct {
 	Input   []byte               // of a call
 	Files   []skill.FileRef      // of a call, beside those that its input names
 	Script  *skill.ScriptRequest // of a script's run; nil of a call
+	Session *records.HeldSession // before the run; nil: it has none
 	Call    *skill.Call          // as a runner got it
 	Runner  skill.Kind
 	Reply   *skill.Reply // nil: it left none
@@ -31,12 +32,15 @@ type Plan struct {
 	Target skill.Target
 	Limits skill.Limits
 	Grants skill.Grants
+
+	Folders []skill.Folder // of Agent Skills that the code of a call sees
 }
 
 // Again is a run that is to be made once more.
 type Again struct {
 	Request skill.Request
 	Script  *skill.ScriptRequest // of a script's run; nil of a call, which Request is
+	Session *records.HeldSession // which the run goes on with; nil: it has none
 	Of      string               // the execution
 	Digest  string               // of the skill; of another one nothing runs
 	Target  skill.Target         // the same holds
@@ -147,6 +151,7 @@ func (r *Recordings) recording(ran *Ran) *Recording {
 	} else {
 		rec.Input, rec.Files = ran.Input, ran.Files
 	}
+	rec.Session = beforeOf(ran.Session)
 	return rec
 }
 
@@ -194,20 +199,46 @@ type Replayer struct {
 func (r *Recordings) Replayer(door Door) *Replayer { return &Replayer{r, door} }
 
 // Replay makes the run of an execution again, as a new execution of p's, who must be let
-// see the one and call the skill. The error is a *skill.Error; that the two differ is
-// none.
+// see the one and call the skill. The runs before it in its session are made again first.
+// The error is a *skill.Error; that the two differ is none.
 func (r *Replayer) Replay(ctx context.Context, p skill.Principal, id string) (*Report, error) {
-	leave, err := r.turn(ctx, p)
+	runs, report, err := r.chain(ctx, p, id)
 	if err != nil {
 		return nil, err
+	}
+	var memory []byte
+	for _, run := range runs {
+		var one *Report
+		if one, memory, err = r.run(ctx, p, run, memory); err != nil {
+			return nil, earlier(id, run, err)
+		}
+		if run == id {
+			return one, nil
+		}
+		if report.unlike(one); len(report.Differences) > 0 {
+			break
+		}
+	}
+	return report, nil
+}
+
+// run makes one run again, which goes on with the memory of a session; nil: it has none. It returns the memory
+// that the run leaves.
+func (r *Replayer) run(ctx context.Context, p skill.Principal, id string, memory []byte) (*Report, []byte, error) {
+	leave, err := r.turn(ctx, p)
+	if err != nil {
+		return nil, nil, err
 	}
 	defer func() { leave() }() // which is another one after the run
 	rec, err := r.get(ctx, p, id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	report := &Report{ExecutionID: id, Skill: rec.Started.Skill, Version: rec.Started.Version, Draws: len(rec.Draws)}
 	again := rec.again()
+	if rec.Session != nil {
+		again.Session = rec.Session.with(memory)
+	}
 	if rec.Host != r.o.Version {
 		report.Notes = append(report.Notes, "recorded by another openSkill version, which may count fuel differently: then "+skill.CleanText(rec.Host, 64)+", now "+r.o.Version)
 	}
@@ -216,24 +247,24 @@ func (r *Replayer) Replay(ctx context.Context, p skill.Principal, id string) (*R
 	case err != nil && skill.CodeOf(err) == skill.NotFound:
 		// The skill, or this version of it, is not there any more.
 		report.differ(Difference{Field: "skill", Then: rec.Started.Skill + " " + rec.Started.Version, Now: messageOf(err)})
-		return report, nil
+		return report, nil, nil
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	}
 	r.compareGiven(ctx, report, rec, plan)
 	if len(report.Differences) > 0 {
-		return report, nil
+		return report, nil, nil
 	}
 	leave()
 	result, reply := r.door.Replay(ctx, p, again)
 	if reply == nil { // it was refused on its way
-		return nil, refusal(result)
+		return nil, nil, refusal(result)
 	}
 	if code := reply.Code; code == skill.Cancelled || code == skill.WorkerCrashed {
-		return nil, refusal(result)
+		return nil, nil, refusal(result)
 	}
 	if leave, err = r.turn(ctx, p); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	report.ReplayID = result.Meta.ExecutionID
 	if reply.Differs != "" {
@@ -241,7 +272,7 @@ func (r *Replayer) Replay(ctx context.Context, p skill.Principal, id string) (*R
 	}
 	report.compareEnds(&rec.End, endOf(result))
 	report.Identical = len(report.Differences) == 0
-	return report, nil
+	return report, reply.State, nil
 }
 
 // turn waits for the turn of the caller's tenant.

@@ -91,7 +91,7 @@ type imageKey struct {
 // kept is an image, and the folders that its key names.
 type kept struct {
 	image *wasm.Image
-	start wasm.Start // of images whose runs are recorded
+	start wasm.Start // of images of sessions, and of those whose runs are recorded
 	users int
 	used  uint64
 	stale bool
@@ -111,9 +111,6 @@ func (s *Images) Run(ctx context.Context, call *skill.Call, g *Granted, start *S
 	t, err := tapeOf(call, start.of(call))
 	if err != nil {
 		return nil, err
-	}
-	if call.Session != nil && t != nil {
-		return nil, &skill.Error{Op: "sandbox.Run", Code: skill.Internal, Message: "runs of a session cannot be recorded"}
 	}
 	if r := t.other(); r != nil {
 		return r, nil
@@ -295,13 +292,15 @@ func (s *Images) programOf(key imageKey, call *skill.Call, start *Start) func(*w
 // that the image has.
 func (s *Images) acquire(key imageKey, alone bool, t *taped, program func(begin *wasm.Start) *wasm.Program) (*kept, error) {
 	switch {
-	case t != nil && t.replay != nil:
-		return &kept{image: s.image(program, t, &wasm.ImageOptions{Once: t.once, Instances: 1, Spare: -1}), stale: true, users: 1}, nil
+	case t != nil && t.replay != nil && (t.once || t.start != key.session):
+		return &kept{image: s.image(program, t.start, wasm.ImageOptions{Once: t.once, Instances: 1, Spare: -1}), stale: true, users: 1}, nil
 	case alone:
+		var begin wasm.Start
 		if t != nil {
-			t.start = wasm.NewStart()
+			begin = wasm.NewStart()
+			t.start = begin
 		}
-		return &kept{image: s.image(program, t, &wasm.ImageOptions{Once: true}), stale: true, users: 1}, nil
+		return &kept{image: s.image(program, begin, wasm.ImageOptions{Once: true}), stale: true, users: 1}, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,18 +314,11 @@ func (s *Images) acquire(key imageKey, alone bool, t *taped, program func(begin 
 			s.all = map[imageKey]*kept{}
 		}
 		s.trim()
-		k = &kept{}
-		if t != nil {
+		k = &kept{start: key.session}
+		if t != nil && k.start == (wasm.Start{}) {
 			k.start = wasm.NewStart()
-			t.start = k.start
 		}
-		o := instances(&key)
-		if key.session != (wasm.Start{}) {
-			begin := key.session
-			of := program
-			o, program = &wasm.ImageOptions{Start: &begin}, func(*wasm.Start) *wasm.Program { return of(&begin) }
-		}
-		k.image = s.image(program, t, o)
+		k.image = s.image(program, k.start, instances(&key))
 		s.all[key] = k
 	}
 	if t != nil {
@@ -341,23 +333,20 @@ func (s *Images) acquire(key imageKey, alone bool, t *taped, program func(begin 
 // its children holds its instance, so that there must be room for them.
 const maxProcesses = 4096
 
-func instances(key *imageKey) *wasm.ImageOptions {
+func instances(key *imageKey) (o wasm.ImageOptions) {
 	if key.command {
-		return &wasm.ImageOptions{Instances: maxProcesses}
+		o.Instances = maxProcesses
 	}
-	return nil
+	return o
 }
 
-func (s *Images) image(program func(begin *wasm.Start) *wasm.Program, t *taped, o *wasm.ImageOptions) *wasm.Image {
-	if t == nil {
-		return s.Engine.Image(program(nil), o)
+// image returns a new image whose start-ups have a start; zero: each its own.
+func (s *Images) image(program func(begin *wasm.Start) *wasm.Program, start wasm.Start, o wasm.ImageOptions) *wasm.Image {
+	if start == (wasm.Start{}) {
+		return s.Engine.Image(program(nil), &o)
 	}
-	begin := t.start
-	if o == nil {
-		o = &wasm.ImageOptions{}
-	}
-	o.Start = &begin
-	return s.Engine.Image(program(&begin), o)
+	o.Start = &start
+	return s.Engine.Image(program(&start), &o)
 }
 
 // program is what the image of a key starts. begin is how it begins, where runs are

@@ -46,6 +46,7 @@ CREATE TABLE agent.sessions (
     workspace  TEXT NOT NULL,
     packages   TEXT NOT NULL,
     ahead      TEXT NOT NULL,
+    last       TEXT NOT NULL,
     memory_mb  BIGINT NOT NULL,
     bytes      BIGINT NOT NULL,
     runs       BIGINT NOT NULL,

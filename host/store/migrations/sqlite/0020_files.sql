@@ -46,6 +46,7 @@ CREATE TABLE sessions (
     workspace  TEXT NOT NULL,
     packages   TEXT NOT NULL,
     ahead      TEXT NOT NULL,
+    last       TEXT NOT NULL,
     memory_mb  INTEGER NOT NULL,
     bytes      INTEGER NOT NULL,
     runs       INTEGER NOT NULL,
