@@ -79,7 +79,7 @@ func (a *cli) benchSkills(ctx context.Context, s *config.Settings, o *benchOptio
 		}
 	}
 	for _, suite := range []func(context.Context, *config.Settings, *benchOptions, *skillbench.Native) ([]measure.Row, error){
-		a.memoryApart, a.benchStart, a.benchPythonHTTP, a.benchCode, a.benchSessions, a.benchUpload, a.benchWorkers, a.benchObserve, a.benchBudget,
+		a.memoryApart, a.benchStart, a.benchPythonHTTP, a.benchCode, a.benchSessions, a.benchUpload, a.benchWorkers, a.benchTenants, a.benchObserve, a.benchBudget,
 	} {
 		r, err := suite(ctx, s, o, native)
 		if err != nil {
