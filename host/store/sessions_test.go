@@ -125,7 +125,7 @@ func sessionsKept(t *testing.T, db *store.DB) {
 	h, leave, err = s.Enter(t.Context(), ann, one.ID, 0)
 	musttest.Do(t, err)
 	leave()
-	if fmt.Sprint(h.Ahead, h.Last) != "[PIL numpy] e-1" {
+	if fmt.Sprint(h.Ahead, h.Last) != "[PIL numpy]e-1" {
 		t.Errorf("imports and last run of the frozen session: %v %s", h.Ahead, h.Last)
 	}
 	for _, wrong := range [][]string{{"a,b"}, {strings.Repeat("a", 215)}, make([]string, 33)} {

@@ -47,7 +47,7 @@ const maxRuns = 100
 // chain returns the executions that a replay of one makes again: those that left the memory of its session, and itself,
 // in their order. The report has nothing but the names of the execution.
 func (r *Replayer) chain(ctx context.Context, p skill.Principal, id string) (all []string, report *Report, err error) {
-	for run := id; run != ""; {
+	for run := id; ; {
 		if len(all) == maxRuns {
 			return nil, nil, &skill.Error{
 				Op: "replay.Replay", Code: skill.Conflict, Subject: id,
@@ -62,12 +62,12 @@ func (r *Replayer) chain(ctx context.Context, p skill.Principal, id string) (all
 			report = &Report{ExecutionID: id, Skill: rec.Started.Skill, Version: rec.Started.Version, Draws: len(rec.Draws)}
 		}
 		all = append(all, run)
-		if run = ""; rec.Session != nil {
-			run = rec.Session.Run
+		if rec.Session == nil || rec.Session.Run == "" {
+			slices.Reverse(all)
+			return all, report, nil
 		}
+		run = rec.Session.Run
 	}
-	slices.Reverse(all)
-	return all, report, nil
 }
 
 func (r *Replayer) inTurn(ctx context.Context, p skill.Principal, id string) (*Recording, error) {
