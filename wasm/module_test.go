@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/iotest"
@@ -286,6 +287,36 @@ func TestBrokenInput(t *testing.T) {
 	out := run(t, open(t, nil), reader(), &wasm.Run{Stdin: iotest.ErrReader(errors.New("broken"))})
 	if out.Ended != wasm.Exited || out.ExitCode != 9 {
 		t.Errorf("%+v", out)
+	}
+}
+
+// TestCompiledModulesAreSmall: a module that is loaded from compiled code does not hold the bytecode of its functions.
+func TestCompiledModulesAreSmall(t *testing.T) {
+	if len(wasm.CompilerEdits()) == 0 {
+		t.Skip("wazero without edits keeps the bytecode")
+	}
+	b := wasmtest.New()
+	b.Command("")
+	const functions, size = 400, 10_000
+	for range functions {
+		b.Void(wasmtest.Repeat(size, "\x01")) // nop
+	}
+	module, dir := b.Bytes(), t.TempDir()
+	held := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	musttest.Get(open(t, &wasm.Options{CacheDir: dir}).Compile(t.Context(), module, nil))(t)
+	e := open(t, &wasm.Options{CacheDir: dir, CompiledOnly: true})
+	before := held()
+	m := musttest.Get(e.Compile(t.Context(), module, nil))(t)
+	after := held()
+	runtime.KeepAlive(m)
+	if grown := int64(after) - int64(before); grown > functions*size/4 {
+		t.Errorf("%d bytes for a module of %d", grown, len(module))
 	}
 }
 
