@@ -40,6 +40,8 @@ func Serve(ctx context.Context, link *Link, d *WorkerConfig) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	w := &server{link: link, ch: newChannel(link.conn, anySize), d: d, calls: map[uint64]context.CancelFunc{}, early: map[uint64]bool{}}
+	w.idle = time.AfterFunc(restAfter, w.rest)
+	defer w.idle.Stop()
 	if err := w.ch.send(kindHello, 0, &Hello{Version: protocol, Narrows: d.Narrow != nil, Protections: d.Protections}, nil); err != nil {
 		return fmt.Errorf("worker: say hello: %w", err)
 	}
@@ -70,12 +72,26 @@ type server struct {
 	link *Link
 	ch   *channel
 	d    *WorkerConfig
+	idle *time.Timer
 
 	mu    sync.Mutex
 	calls map[uint64]context.CancelFunc
 	kept  states
 	early map[uint64]bool // cancelled before they were read from their lanes
 	err   error           // why it ends, where the host does not say
+}
+
+// restAfter is how long a worker waits for a call before it gives memory back to the system: what a start-up leaves
+// for the garbage collector would stay for as long as no call comes.
+const restAfter = 5 * time.Second
+
+func (w *server) rest() {
+	w.mu.Lock()
+	busy := len(w.calls) > 0
+	w.mu.Unlock()
+	if !busy { // else the end of the call sets the timer again
+		debug.FreeOSMemory()
+	}
 }
 
 // fail ends the worker.
@@ -164,6 +180,7 @@ func (w *server) follow(ctx context.Context, ch *channel) error {
 			return err
 		}
 		head, body := w.work(ctx, ch, f, c)
+		w.idle.Reset(restAfter)
 		if w.d.Images != nil {
 			head.Images = w.d.Images()
 		}
