@@ -33,13 +33,16 @@ func (a *cli) benchTenants(ctx context.Context, s *config.Settings, o *benchOpti
 	if _, ok := h.Workers(); !ok {
 		return nil, nil
 	}
-	h.Prepare(ctx, "calculator")
+	h.Prepare(ctx, skill.RunCode)
+	if err := called(ctx, h, skill.Local(), skill.RunCode, `{"language": "python", "code": "1"}`); err != nil {
+		return nil, err
+	}
 	call := func(tenant string) func(ctx context.Context) (time.Duration, error) {
 		return func(ctx context.Context) (time.Duration, error) {
 			p := skill.Local()
 			p.Tenant = tenant
 			began := time.Now()
-			err := called(ctx, h, p, "calculator", `{"numbers":[1,2,3],"ops":["mean"]}`)
+			err := called(ctx, h, p, skill.RunCode, `{"language": "python", "code": "sum(range(100))"}`)
 			return time.Since(began), err
 		}
 	}

@@ -180,7 +180,8 @@ func workersHold(ctx context.Context, s *config.Settings, names []string) (rows 
 			}
 		}
 	}
-	if err := add(names[1], h, 0); err != nil {
+	time.Sleep(6 * time.Second) // then they have returned what they do not need
+	if err := add(names[1], h, 20<<20); err != nil {
 		return nil, err
 	}
 	with, err := openFor(s, false, len(both))
