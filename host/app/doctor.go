@@ -132,6 +132,7 @@ func (x *Examination) workers(ctx context.Context, s *config.Settings, d state) 
 	err := h.openWorkers(s, d) // nothing to wait for
 	if err == nil {
 		var held []workers.Protection
+		x.Workers[0].Detail += fmt.Sprintf(", at most %d at once", h.workers.pool.Stats().Max)
 		held, err = h.workers.pool.Probe(ctx)
 		for _, p := range held {
 			x.Workers = append(x.Workers, Finding{Name: p.Name, OK: p.On, Detail: p.Detail})

@@ -12,12 +12,9 @@ import (
 func (h *Host) openMetrics() error {
 	h.metrics = metrics.New(metrics.Options{Version: Version, Compiler: wasm.CompilerVersion(), Sources: metrics.Sources{
 		Load: func() (running, waiting, places, line int) { return h.door.Load() },
-		Workers: func() (workers.Stats, int) {
-			s, apart := h.Workers()
-			if !apart { // calls run in the host's process
-				return s, 0
-			}
-			return s, h.settings.WorkersMax
+		Workers: func() workers.Stats {
+			s, _ := h.Workers() // zero if calls run in the host's process
+			return s
 		},
 		Images: func() workers.Images {
 			if h.workers == nil {

@@ -134,6 +134,30 @@ func ownGroup(controller string) (dir string, v2 bool, why string) {
 	return "", false, "no control group limits " + controller
 }
 
+// machineMemory returns the bytes of memory that this process and its children may have together: those of the machine,
+// or of a control group, as containers have; 0: unknown.
+func machineMemory() (n uint64) {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		n = uint64(info.Totalram) * uint64(info.Unit) //nolint:unconvert // on 32 bits it is another type
+	}
+	dir, v2, _ := ownGroup("memory")
+	file := "memory.limit_in_bytes"
+	if v2 {
+		file = "memory.max"
+	}
+	for ; len(dir) > len("/sys/fs/cgroup"); dir = filepath.Dir(dir) { // a limit of a group above holds, too
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			continue
+		}
+		if limit, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
+			n = min(n, limit)
+		}
+	}
+	return n
+}
+
 // hold puts a process under its bounds.
 func (b *bounds) hold(pid int, memory uint64) (*bound, error) {
 	if b.dir == "" {

@@ -16,6 +16,12 @@ func RefuseNamespaces(t *testing.T) {
 	t.Cleanup(func() { ofItsOwn = before })
 }
 
+// Fitting and MachineMemory are what the number of workers follows.
+var (
+	Fitting       = fitting
+	MachineMemory = machineMemory
+)
+
 // MayMount reports whether a process of a namespace of its own can mount, as a shell finds it.
 func MayMount() bool {
 	s := newSpawner()

@@ -3,7 +3,9 @@ package workers
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
+	"time"
 
 	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
@@ -36,8 +38,8 @@ func (p *Pool) place(tenant string) (leave func(), err error) {
 }
 
 // evict ends a worker without a call for the sake of a tenant, and reports whether there was
-// one: of a tenant with at least as many, the most first, and of those the longest unused.
-// With own, the tenant's own go before all others. P.mu is held.
+// one: of a tenant with at least as many, the most first, and of those the one that is worth
+// least. With own, the tenant's own go before all others. P.mu is held.
 func (p *Pool) evict(tenant string, own bool) bool {
 	has := map[string]int{}
 	for w := range p.live {
@@ -55,7 +57,7 @@ func (p *Pool) evict(tenant string, own bool) bool {
 		if own && s.w.tenant == tenant {
 			rank = math.MaxInt
 		}
-		if victim == nil || rank > most || rank == most && s.used.Before(victim.used) {
+		if victim == nil || rank > most || rank == most && (s.worth < victim.worth || s.worth == victim.worth && s.used.Before(victim.used)) {
 			victim, most = s, rank
 		}
 	}
@@ -65,8 +67,51 @@ func (p *Pool) evict(tenant string, own bool) bool {
 	delete(p.slots, victim.key)
 	p.forget(victim.w)
 	victim.w.retire()
+	p.room.made(p, victim.worth)
 	return true
 }
+
+// mostCost bounds the cost of a worker.
+const mostCost = 2 * time.Second
+
+// worth notes that a worker is used, and that preparing it took longer by more. What a worker is worth is what it costs
+// to have it again, plus what the last one was worth that was ended: so those that are cheap to start go first, and an
+// expensive one does not stay for ever without a call. P.mu is held.
+func (p *Pool) worth(s *slot, more time.Duration) {
+	s.cost = min(s.cost+more, mostCost)
+	s.worth = p.room.age + s.cost
+}
+
+// making counts workers that were ended to make room for others.
+type making struct {
+	all   uint64
+	age   time.Duration // what the last one was worth
+	few   int           // since
+	since time.Time
+}
+
+// crowded is how many workers make room within a minute before the log says so: the next call of each waits for a
+// process and a start-up again.
+const crowded = 10
+
+// made counts one that was worth so much. P.mu is held.
+func (m *making) made(p *Pool, worth time.Duration) {
+	m.all++
+	m.age = max(m.age, worth)
+	if now := time.Now(); now.Sub(m.since) >= time.Minute {
+		m.few, m.since = 0, now
+	}
+	if m.few++; m.few == crowded {
+		p.o.Log.Warn("worker processes end to make room for others, whose calls are slow to start; raise OPENSKILL_WORKERS_MAX or add memory", slog.Int("evictions", m.few),
+			slog.Duration("within", time.Since(m.since).Round(time.Millisecond)), slog.Int("max", p.o.Max))
+	}
+}
+
+// perWorker is the memory that a worker with Python is counted with: 32 MB when it waits, and more while it begins.
+const perWorker = 40 << 20
+
+// fitting is how many workers fit into half of a memory in bytes.
+func fitting(memory uint64) int { return int(min(max(memory/2/perWorker, 8), 1024)) }
 
 // yield ends a spare worker where one more would be too many, unless it can be the one. P.mu
 // is held.

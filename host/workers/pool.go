@@ -30,7 +30,7 @@ type Options struct {
 	// the tenant.
 	Key func(call *skill.Call) string
 
-	Max    int  // workers at once; 0: 32
+	Max    int  // workers at once; 0: as many as fit into half of the machine's memory
 	Alone  bool // all callers are one tenant, which may have all of them
 	Spares int  // workers that are ready for a key that comes; 0: 1, negative: none
 	// Brief pools end after the calls at hand: nothing is started or compiled for later ones.
@@ -68,6 +68,8 @@ type Pool struct {
 	crashes uint64
 	gone    Images // of workers that have ended
 	starts  uint64
+	cold    uint64 // workers that were given to a key
+	room    making
 	hello   *Hello // of the latest worker
 }
 
@@ -75,6 +77,8 @@ type Pool struct {
 type slot struct {
 	key      string
 	w        *process
+	cost     time.Duration // see [Pool.worth]
+	worth    time.Duration // the same, at its last use
 	starting chan struct{} // closed when w or err is there
 	err      error
 	used     time.Time
@@ -90,7 +94,7 @@ func New(o Options) (*Pool, error) {
 	if o.Key == nil {
 		o.Key = func(c *skill.Call) string { return c.Tenant }
 	}
-	defInt(&o.Max, 32)
+	defInt(&o.Max, fitting(machineMemory()))
 	defInt(&o.Calls, 10_000)
 	if o.Spares == 0 {
 		o.Spares = 1
@@ -172,6 +176,7 @@ func (p *Pool) acquire(ctx context.Context, key string, call *skill.Call) (*proc
 		s.used = time.Now()
 		if s.w != nil && s.w.cause() == nil {
 			w := s.w
+			p.worth(s, 0)
 			p.mu.Unlock()
 			return w, nil
 		}
@@ -252,7 +257,9 @@ func (p *Pool) fill(s *slot, call *skill.Call, leave func()) {
 	p.mu.Lock()
 	p.begun--
 	s.w, s.err = w, err
+	s.cost = 0
 	if _, lives := p.live[w]; lives {
+		p.cold++
 		w.tenant, w.leave = call.Tenant, leave
 	} else {
 		leave()
@@ -410,8 +417,8 @@ func (p *Pool) failed(s *slot) {
 	}
 }
 
-// callEnded is called when a worker ended a call by itself.
-func (p *Pool) callEnded(key string, w *process) {
+// callEnded is called when a worker ended a call by itself, for which it was prepared for so long.
+func (p *Pool) callEnded(key string, w *process, prepared time.Duration) {
 	w.mu.Lock()
 	n := w.next
 	w.mu.Unlock()
@@ -422,6 +429,7 @@ func (p *Pool) callEnded(key string, w *process) {
 		return
 	}
 	s.failures = 0
+	p.worth(s, prepared)
 	if n >= uint64(p.o.Calls) || n%64 == 0 && resident(w.cmd.Process.Pid) > p.o.Growth {
 		s.w = nil // the next call has another one; those under way end here
 		w.retire()
@@ -521,9 +529,12 @@ func (p *Pool) preload(w *process) {
 // Stats is what an operator wants to know of the workers.
 type Stats struct {
 	Live    int          `json:"live"`
+	Max     int          `json:"max"`
 	Busy    int          `json:"busy"` // calls under way
 	Spares  int          `json:"spares"`
 	Starts  uint64       `json:"starts"`
+	Cold    uint64       `json:"cold_starts"` // workers that were started, or taken from the spares, for a call
+	Evicted uint64       `json:"evictions"`   // workers that made room for one of another key
 	Crashes uint64       `json:"crashes"`
 	Images  Images       `json:"images"`
 	Held    []Protection `json:"protections"` // what holds the latest one
@@ -534,7 +545,7 @@ type Stats struct {
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Stats{Live: len(p.live), Spares: len(p.spares), Starts: p.starts, Crashes: p.crashes, Images: p.gone}
+	s := Stats{Live: len(p.live), Max: p.o.Max, Spares: len(p.spares), Starts: p.starts, Cold: p.cold, Evicted: p.room.all, Crashes: p.crashes, Images: p.gone}
 	for w := range p.live {
 		s.Pids = append(s.Pids, w.cmd.Process.Pid)
 		w.mu.Lock()

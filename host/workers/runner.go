@@ -105,7 +105,7 @@ func (r *Runner) attempt(ctx context.Context, call *skill.Call) (*skill.Reply, e
 	defer cancel()
 	within, span := r.p.o.Trace.Start(within, "worker")
 	defer span.End()
-	key := r.p.o.Key(call)
+	key, began := r.p.o.Key(call), time.Now()
 	for range maxRetries {
 		w, err := r.p.acquire(within, key, call)
 		if err == nil {
@@ -130,7 +130,7 @@ func (r *Runner) attempt(ctx context.Context, call *skill.Call) (*skill.Reply, e
 		var damaged *damagedError
 		switch {
 		case err == nil:
-			r.p.callEnded(key, w)
+			r.p.callEnded(key, w, handed.Sub(began)+time.Duration(min(reply.Usage.StartFuel, uint64(mostCost)))) // a unit takes about a nanosecond
 			clamp(&reply.Usage, handed, time.Now())
 			r.p.o.Trace.Past(within, "guest", time.Unix(0, reply.Usage.Began), reply.Usage.Took)
 			return reply, nil

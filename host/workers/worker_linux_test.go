@@ -107,6 +107,10 @@ func (o *obeyer) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		return say("%s", arg)
 	case "pid":
 		return say("%d", os.Getpid())
+	case "costly":
+		r, err := say("%d", os.Getpid())
+		r.Usage.StartFuel, _ = strconv.ParseUint(arg, 10, 64)
+		return r, err
 	case "crash":
 		panic("as it was told")
 	case "exit":

@@ -147,8 +147,8 @@ func everything(t testing.TB) *metrics.Metrics {
 	t.Helper()
 	m := metrics.New(metrics.Options{Version: "1.2.3", Sources: metrics.Sources{
 		Load: func() (int, int, int, int) { return 3, 2, 32, 32 },
-		Workers: func() (workers.Stats, int) {
-			return workers.Stats{Live: 4, Spares: 1, Busy: 3, Starts: 9, Crashes: 2}, 8
+		Workers: func() workers.Stats {
+			return workers.Stats{Live: 4, Max: 8, Spares: 1, Busy: 3, Starts: 9, Cold: 8, Evicted: 5, Crashes: 2}
 		},
 		Images: func() workers.Images { return workers.Images{Bytes: 4096, Made: 7, Dropped: 4, Restored: 90} },
 		Disk:   func() (uint64, uint64, bool) { return 10, 20, true },

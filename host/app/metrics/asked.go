@@ -11,9 +11,8 @@ import (
 type Sources struct {
 	// Load tells of the door: calls that run and that wait, and how many of each there may
 	// be.
-	Load func() (running, waiting, places, waitingPlaces int)
-	// Workers tells of the worker processes, and how many there may be.
-	Workers func() (s workers.Stats, most int)
+	Load    func() (running, waiting, places, waitingPlaces int)
+	Workers func() workers.Stats
 	// Images tells of the images in memory, in workers or in the host's own process.
 	Images func() workers.Images
 	// Disk tells of the disk of the state folder, in bytes; ok is false where the system
@@ -30,7 +29,7 @@ type asked struct {
 var descriptions = func() map[string]*prometheus.Desc {
 	all := map[string]*prometheus.Desc{}
 	for _, name := range []string{
-		callsRunning, callsWaiting, callPlaces, waitingPlaces, workersLive, workersMost, workerCalls, workerStarts, workerCrashes, images, imageBytes, imagesMade, imagesDropped, imageRestores, stateFree, stateSize, skillLabels,
+		callsRunning, callsWaiting, callPlaces, waitingPlaces, workersLive, workersMost, workerCalls, workerStarts, workerCold, workerEvictions, workerCrashes, images, imageBytes, imagesMade, imagesDropped, imageRestores, stateFree, stateSize, skillLabels,
 	} {
 		f := row(name)
 		all[name] = prometheus.NewDesc(f.Name, f.Help, f.Labels, nil)
@@ -63,12 +62,14 @@ func (a *asked) Collect(to chan<- prometheus.Metric) {
 		tell(waitingPlaces, float64(line))
 	}
 	if a.from.Workers != nil {
-		w, most := a.from.Workers()
+		w := a.from.Workers()
 		tell(workersLive, float64(w.Live-w.Spares), "assigned")
 		tell(workersLive, float64(w.Spares), "spare")
-		tell(workersMost, float64(most))
+		tell(workersMost, float64(w.Max))
 		tell(workerCalls, float64(w.Busy))
 		tell(workerStarts, float64(w.Starts))
+		tell(workerCold, float64(w.Cold))
+		tell(workerEvictions, float64(w.Evicted))
 		tell(workerCrashes, float64(w.Crashes))
 	}
 	if a.from.Images != nil {

@@ -41,6 +41,8 @@ const (
 	workersMost       = "openskill_workers_max"
 	workerCalls       = "openskill_worker_calls"
 	workerStarts      = "openskill_worker_starts_total"
+	workerCold        = "openskill_worker_cold_starts_total"
+	workerEvictions   = "openskill_worker_evictions_total"
 	workerCrashes     = "openskill_worker_crashes_total"
 	images            = "openskill_images"
 	imageBytes        = "openskill_image_bytes"
@@ -87,6 +89,8 @@ var table = []Family{
 	{workersMost, Gauge, nil, "Worker processes that there may be (OPENSKILL_WORKERS_MAX)."},
 	{workerCalls, Gauge, nil, "Calls that workers have now."},
 	{workerStarts, Counter, nil, "Worker processes that were started."},
+	{workerCold, Counter, nil, "Calls for which a worker process was started, or taken from the spares."},
+	{workerEvictions, Counter, nil, "Idle worker processes that were ended to make room for others; the next calls of their tenants are slow to start."},
 	{workerCrashes, Counter, nil, "Worker processes that ended unexpectedly."},
 	{images, Gauge, nil, "Images in memory: skills and runtimes that were started once, whose memory calls begin with. Of all workers, each as of the end of its latest call; without workers, of the host."},
 	{imageBytes, Gauge, nil, "Bytes that images and the idle instances on them hold; of all workers, as openskill_images."},
