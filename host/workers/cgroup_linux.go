@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,17 +135,21 @@ func ownGroup(controller string) (dir string, v2 bool, why string) {
 	return "", false, "no control group limits " + controller
 }
 
-// machineMemory returns the bytes of memory that this process and its children may have together: those of the machine,
-// or of a control group, as containers have; 0: unknown.
-func machineMemory() (n uint64) {
+// machine returns the bytes of memory, and the number of threads, that this process and its children may have together:
+// those of the machine, or of a control group, as containers have.
+func machine() (memory, threads uint64) {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
-		n = uint64(info.Totalram) * uint64(info.Unit) //nolint:unconvert // on 32 bits it is another type
+		memory = uint64(info.Totalram) * uint64(info.Unit) //nolint:unconvert // on 32 bits it is another type
 	}
-	dir, v2, _ := ownGroup("memory")
-	file := "memory.limit_in_bytes"
-	if v2 {
-		file = "memory.max"
+	return grouped("memory", "memory.max", "memory.limit_in_bytes", memory), grouped("pids", "pids.max", "pids.max", math.MaxUint64)
+}
+
+// grouped returns n, or the least limit of the control groups that this process is in.
+func grouped(controller, file, fileOfV1 string, n uint64) uint64 {
+	dir, v2, _ := ownGroup(controller)
+	if !v2 {
+		file = fileOfV1
 	}
 	for ; len(dir) > len("/sys/fs/cgroup"); dir = filepath.Dir(dir) { // a limit of a group above holds, too
 		text, err := os.ReadFile(filepath.Join(dir, file))

@@ -5,6 +5,7 @@ package workers
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"time"
 )
@@ -20,8 +21,8 @@ func Narrow([]string) error { return nil }
 
 func resident(int) uint64 { return 0 }
 
-// machineMemory cannot be told here.
-func machineMemory() uint64 { return 0 }
+// machine cannot be told here.
+func machine() (memory, threads uint64) { return 0, math.MaxUint64 }
 
 // nameless makes a file that is gone when it is closed.
 func nameless() (*os.File, error) {

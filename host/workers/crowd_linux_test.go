@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -72,15 +73,19 @@ func TestCrowdedIsLogged(t *testing.T) {
 	}
 }
 
-// TestWorkersFitTheMachine: without a number, half of the memory is for workers.
+// TestWorkersFitTheMachine: without a number, half of the memory is for workers, and as many threads as there may be.
 func TestWorkersFitTheMachine(t *testing.T) {
 	p, _ := pool(t, func(o *workers.Options) { o.Max = 0 })
-	if n, memory := p.Stats().Max, workers.MachineMemory(); memory < 64<<20 || n != workers.Fitting(memory) {
-		t.Errorf("%d workers with %d bytes of memory", n, memory)
+	memory, threads := workers.Machine()
+	if n := p.Stats().Max; memory < 64<<20 || threads < 16 || n != workers.Fitting(memory, threads) {
+		t.Errorf("%d workers with %d bytes of memory and %d threads", n, memory, threads)
 	}
 	for memory, want := range map[uint64]int{0: 8, 512 << 20: 8, 8 << 30: 102, 24 << 30: 307, 1 << 40: 1024} {
-		if n := workers.Fitting(memory); n != want {
+		if n := workers.Fitting(memory, math.MaxUint64); n != want {
 			t.Errorf("%d workers with %d bytes, want %d", n, memory, want)
 		}
+	}
+	if n := workers.Fitting(1<<40, 4096); n != 256 {
+		t.Errorf("%d workers with 4096 threads", n)
 	}
 }

@@ -16,10 +16,10 @@ func RefuseNamespaces(t *testing.T) {
 	t.Cleanup(func() { ofItsOwn = before })
 }
 
-// Fitting and MachineMemory are what the number of workers follows.
+// Fitting and Machine are what the number of workers follows.
 var (
-	Fitting       = fitting
-	MachineMemory = machineMemory
+	Fitting = fitting
+	Machine = machine
 )
 
 // MayMount reports whether a process of a namespace of its own can mount, as a shell finds it.

@@ -110,8 +110,13 @@ func (m *making) made(p *Pool, worth time.Duration) {
 // perWorker is the memory that a worker with Python is counted with: 32 MB when it waits, and more while it begins.
 const perWorker = 40 << 20
 
-// fitting is how many workers fit into half of a memory in bytes.
-func fitting(memory uint64) int { return int(min(max(memory/2/perWorker, 8), 1024)) }
+// threadsOfWorker is how many threads a worker is counted with: it has 5 to 9.
+const threadsOfWorker = 16
+
+// fitting is how many workers fit into half of a memory in bytes, with so many threads in all.
+func fitting(memory, threads uint64) int {
+	return int(min(max(memory/2/perWorker, 8), max(threads/threadsOfWorker, 1), 1024))
+}
 
 // yield ends a spare worker where one more would be too many, unless it can be the one. P.mu
 // is held.

@@ -94,7 +94,7 @@ func New(o Options) (*Pool, error) {
 	if o.Key == nil {
 		o.Key = func(c *skill.Call) string { return c.Tenant }
 	}
-	defInt(&o.Max, fitting(machineMemory()))
+	defInt(&o.Max, fitting(machine()))
 	defInt(&o.Calls, 10_000)
 	if o.Spares == 0 {
 		o.Spares = 1
