@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -71,6 +72,10 @@ func (r *Runner) Run(ctx context.Context, call *skill.Call) (*skill.Reply, error
 		return nil, err
 	}
 	defer r.runs.Done()
+	if call.Ahead && call.Code { // which all tenants call
+		r.p.keepLoaded(&wireCall{Kind: r.Kind(), Call: *call})
+		r.p.restock()
+	}
 	return r.attempt(ctx, call)
 }
 
@@ -235,17 +240,22 @@ func (r *Runner) unready() *skill.Reply {
 	}
 }
 
-// keepLoaded has spares load a runtime from now on.
+// keepLoaded has spares load a runtime from now on, or the image of a call.
 func (p *Pool) keepLoaded(c *wireCall) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.Call.Limits.Timeout = time.Minute
-	for _, l := range p.loads {
-		if l.Kind == c.Kind && l.Call.Plan.Module.Digest == c.Call.Plan.Module.Digest {
-			return
-		}
+	same := func(l *wireCall) bool {
+		return l.Kind == c.Kind && l.Call.Plan.Module.Digest == c.Call.Plan.Module.Digest
 	}
-	p.loads = append(p.loads, c)
+	switch i := slices.IndexFunc(p.loads, same); {
+	case i < 0:
+		p.loads = append(p.loads, c)
+	case p.loads[i].Call.Code || !c.Call.Code:
+		return
+	default:
+		p.loads[i] = c // an image is of a runtime
+	}
 	for _, w := range p.spares { // they know less; others are started
 		p.forget(w)
 		w.retire()
