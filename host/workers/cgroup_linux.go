@@ -142,25 +142,70 @@ func machine() (memory, threads uint64) {
 	if unix.Sysinfo(&info) == nil {
 		memory = uint64(info.Totalram) * uint64(info.Unit) //nolint:unconvert // on 32 bits it is another type
 	}
-	return grouped("memory", "memory.max", "memory.limit_in_bytes", memory), grouped("pids", "pids.max", "pids.max", math.MaxUint64)
+	dir, v2, _ := ownGroup("memory")
+	file := "memory.limit_in_bytes"
+	if v2 {
+		file = "memory.max"
+	}
+	memory = leastLimit(dir, file, memory)
+	dir, _, _ = ownGroup("pids")
+	return memory, leastLimit(dir, "pids.max", math.MaxUint64)
 }
 
-// grouped returns n, or the least limit of the control groups that this process is in.
-func grouped(controller, file, fileOfV1 string, n uint64) uint64 {
-	dir, v2, _ := ownGroup(controller)
-	if !v2 {
-		file = fileOfV1
-	}
-	for ; len(dir) > len("/sys/fs/cgroup"); dir = filepath.Dir(dir) { // a limit of a group above holds, too
-		text, err := os.ReadFile(filepath.Join(dir, file))
-		if err != nil {
-			continue
-		}
-		if limit, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
+// leastLimit returns n, or the least limit that a control group and those above it have. In a container, the group of
+// the container is the root of the file system.
+func leastLimit(dir, file string, n uint64) uint64 {
+	for ; len(dir) > 1; dir = filepath.Dir(dir) {
+		if limit, ok := numberIn(filepath.Join(dir, file)); ok {
 			n = min(n, limit)
 		}
 	}
 	return n
+}
+
+func numberIn(path string) (n uint64, ok bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false // folders above the file system have no such file, nor has the first group
+	}
+	n, err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	return n, err == nil // "max" is no limit
+}
+
+// memoryShort reports whether less than a tenth of the memory that processes may have is available.
+func memoryShort() bool {
+	memory, available := fieldOf("/proc/meminfo", "MemTotal:")<<10, fieldOf("/proc/meminfo", "MemAvailable:")<<10
+	if available > 0 && available < memory/10 {
+		return true
+	}
+	dir, v2, _ := ownGroup("memory")
+	most, now, cache := "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+	if v2 {
+		most, now, cache = "memory.max", "memory.current", "inactive_file"
+	}
+	for ; len(dir) > 1; dir = filepath.Dir(dir) {
+		limit, limited := numberIn(filepath.Join(dir, most))
+		used, ok := numberIn(filepath.Join(dir, now))
+		if limited && ok {
+			used -= min(used, fieldOf(filepath.Join(dir, "memory.stat"), cache)) // which is given up first
+			if used > limit/10*9 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fieldOf returns the number behind a name in a file of such lines; 0: there is none.
+func fieldOf(path, name string) uint64 {
+	text, _ := os.ReadFile(path) // what is missing has none
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == name {
+			n, _ := strconv.ParseUint(f[1], 10, 64)
+			return n
+		}
+	}
+	return 0
 }
 
 // hold puts a process under its bounds.

@@ -24,6 +24,8 @@ func resident(int) uint64 { return 0 }
 // machine cannot be told here.
 func machine() (memory, threads uint64) { return 0, math.MaxUint64 }
 
+func memoryShort() bool { return false }
+
 // nameless makes a file that is gone when it is closed.
 func nameless() (*os.File, error) {
 	f, err := os.CreateTemp("", "openskill-module-")

@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"openskill/host/workers"
 	"openskill/internal/musttest"
@@ -88,4 +92,61 @@ func TestWorkersFitTheMachine(t *testing.T) {
 	if n := workers.Fitting(1<<40, 4096); n != 256 {
 		t.Errorf("%d workers with 4096 threads", n)
 	}
+}
+
+// TestLimitsOfGroups: the least limit of a control group and of those above it holds, also that of the root, which is a
+// container's own.
+func TestLimitsOfGroups(t *testing.T) {
+	root := t.TempDir()
+	musttest.Do(t, os.MkdirAll(filepath.Join(root, "a/b"), 0o755))
+	for _, c := range []struct {
+		dir, file, text string
+		want            uint64
+	}{
+		{"", "none", "", 500},
+		{"a/b", "memory.max", "max\n", 500},
+		{"a", "memory.max", "400\n", 400},
+		{"", "memory.max", "300\n", 300},
+		{"a/b", "memory.max", "200\n", 200},
+	} {
+		musttest.Do(t, os.WriteFile(filepath.Join(root, c.dir, c.file), []byte(c.text), 0o600))
+		if n := workers.LeastLimit(filepath.Join(root, "a/b"), "memory.max", 500); n != c.want {
+			t.Errorf("%+v: %d", c, n)
+		}
+	}
+	if n := workers.LeastLimit(root, "memory.max", 500); n != 300 {
+		t.Errorf("of the root: %d", n)
+	}
+}
+
+// TestIdleWorkersEndWhenMemoryIsShort: a new worker takes the place of one without a call, and others end as well.
+func TestIdleWorkersEndWhenMemoryIsShort(t *testing.T) {
+	p, r := pool(t, func(o *workers.Options) { o.Max, o.Spares, o.Idle = 20, -1, 400*time.Millisecond })
+	var short atomic.Bool
+	p.SetShort(short.Load)
+	for i := range 4 {
+		run(t, r, fmt.Sprint(i), "say x")
+	}
+	if s := p.Stats(); s.Evicted != 0 {
+		t.Errorf("%+v", s)
+	}
+	short.Store(true)
+	run(t, r, "another", "say x")
+	for until := time.Now().Add(10 * time.Second); p.Stats().Evicted < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("%+v", p.Stats())
+		}
+	}
+}
+
+// TestWorkersInUseMakeNoRoom: a worker whose call still waits for its module does not make room for another one.
+func TestWorkersInUseMakeNoRoom(t *testing.T) {
+	p, r := pool(t, func(o *workers.Options) { o.Max, o.Spares = 2, -1 })
+	w := musttest.Get(p.Acquire(t.Context(), callOf("a", "pid")))(t)
+	b := string(run(t, r, "b", "pid").Stdout)
+	c := string(run(t, r, "c", "pid").Stdout)
+	if a := string(run(t, r, "a", "pid").Stdout); a != w.Pid() || b == c {
+		t.Errorf("%s made room for %s and %s; it has %s now", w.Pid(), b, c, a)
+	}
+	w.Leave()
 }

@@ -1,11 +1,15 @@
 package workers
 
 import (
+	"context"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"openskill/sdk/skill"
 )
 
 // RefuseNamespaces makes the kernel refuse a process a namespace of its own during a test.
@@ -18,9 +22,35 @@ func RefuseNamespaces(t *testing.T) {
 
 // Fitting and Machine are what the number of workers follows.
 var (
-	Fitting = fitting
-	Machine = machine
+	Fitting    = fitting
+	Machine    = machine
+	LeastLimit = leastLimit
 )
+
+// SetShort has a pool ask f whether the machine is short of memory.
+func (p *Pool) SetShort(f func() bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.short = f
+}
+
+// Held is a worker whose call has not begun yet.
+type Held struct {
+	p *Pool
+	w *process
+}
+
+// Acquire gives the worker of a call.
+func (p *Pool) Acquire(ctx context.Context, call *skill.Call) (*Held, error) {
+	w, err := p.acquire(ctx, p.o.Key(call), call)
+	return &Held{p, w}, err
+}
+
+// Pid is that of the worker.
+func (h *Held) Pid() string { return strconv.Itoa(h.w.cmd.Process.Pid) }
+
+// Leave ends what Acquire began.
+func (h *Held) Leave() { h.p.left(h.w) }
 
 // MayMount reports whether a process of a namespace of its own can mount, as a shell finds it.
 func MayMount() bool {

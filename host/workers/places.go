@@ -20,6 +20,9 @@ func (p *Pool) place(tenant string) (leave func(), err error) {
 		var full *gate.FullError
 		switch {
 		case err == nil:
+			if p.short() {
+				p.evict(tenant, false)
+			}
 			p.yield()
 			return leave, nil
 		case !errors.As(err, &full):
@@ -50,7 +53,7 @@ func (p *Pool) evict(tenant string, own bool) bool {
 	var victim *slot
 	most := 0
 	for _, s := range p.slots {
-		if s.w == nil || s.w.cause() != nil || !s.w.idle() || has[s.w.tenant] < has[tenant] {
+		if s.w == nil || s.w.cause() != nil || s.w.asked > 0 || !s.w.idle() || has[s.w.tenant] < has[tenant] {
 			continue
 		}
 		rank := has[s.w.tenant]
@@ -74,12 +77,25 @@ func (p *Pool) evict(tenant string, own bool) bool {
 // mostCost bounds the cost of a worker.
 const mostCost = 2 * time.Second
 
-// worth notes that a worker is used, and that preparing it took longer by more. What a worker is worth is what it costs
+// worth notes that a worker is used, and what a call had to wait for. What a worker is worth is what it costs
 // to have it again, plus what the last one was worth that was ended: so those that are cheap to start go first, and an
 // expensive one does not stay for ever without a call. P.mu is held.
 func (p *Pool) worth(s *slot, more time.Duration) {
-	s.cost = min(s.cost+more, mostCost)
+	s.cost = min(max(s.cost, more), mostCost)
 	s.worth = p.room.age + s.cost
+}
+
+// relieve ends an eighth of the workers without a call when memory is short: some have more than they are counted with,
+// as those with the scientific runtime. P.mu is held.
+func (p *Pool) relieve() {
+	if !p.short() {
+		return
+	}
+	for range len(p.slots)/8 + 1 {
+		if !p.evict("", false) {
+			return
+		}
+	}
 }
 
 // making counts workers that were ended to make room for others.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -70,7 +72,8 @@ type Pool struct {
 	starts  uint64
 	cold    uint64 // workers that were given to a key
 	room    making
-	hello   *Hello // of the latest worker
+	short   func() bool // whether the machine is short of memory
+	hello   *Hello      // of the latest worker
 }
 
 // slot is the worker of one key.
@@ -125,7 +128,7 @@ func New(o Options) (*Pool, error) {
 	}
 	p := &Pool{
 		o: o, spawner: newSpawner(), bounds: newBounds(), places: gate.New(gate.Options{Places: o.Max, Alone: o.Alone}), slots: map[string]*slot{}, live: map[*process]struct{}{},
-		stop: make(chan struct{}),
+		stop: make(chan struct{}), short: memoryShort,
 	}
 	p.all.Add(1)
 	go p.maintain()
@@ -160,7 +163,7 @@ func (p *Pool) Close() error {
 
 var errPoolClosed = errors.New("worker: the pool is closed")
 
-// acquire gives the worker of a key, started where there is none.
+// acquire gives the worker of a key, started where there is none. left must be called.
 func (p *Pool) acquire(ctx context.Context, key string, call *skill.Call) (*process, error) {
 	for {
 		p.mu.Lock()
@@ -177,6 +180,7 @@ func (p *Pool) acquire(ctx context.Context, key string, call *skill.Call) (*proc
 		if s.w != nil && s.w.cause() == nil {
 			w := s.w
 			p.worth(s, 0)
+			w.asked++
 			p.mu.Unlock()
 			return w, nil
 		}
@@ -206,17 +210,28 @@ func (p *Pool) acquire(ctx context.Context, key string, call *skill.Call) (*proc
 		case <-starting:
 			p.mu.Lock()
 			w, err := s.w, s.err
+			use := err == nil && w != nil && w.cause() == nil
+			if use {
+				w.asked++
+			}
 			p.mu.Unlock()
 			if err != nil {
 				return nil, err
 			}
-			if w != nil && w.cause() == nil {
+			if use {
 				return w, nil
 			}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// left ends what acquire began.
+func (p *Pool) left(w *process) {
+	p.mu.Lock()
+	w.asked--
+	p.mu.Unlock()
 }
 
 // pause waits until a key whose workers crash may have another one; not for long.
@@ -257,7 +272,7 @@ func (p *Pool) fill(s *slot, call *skill.Call, leave func()) {
 	p.mu.Lock()
 	p.begun--
 	s.w, s.err = w, err
-	s.cost = 0
+	s.cost, s.worth = 0, p.room.age+mostCost // until its first call has ended
 	if _, lives := p.live[w]; lives {
 		p.cold++
 		w.tenant, w.leave = call.Tenant, leave
@@ -417,7 +432,7 @@ func (p *Pool) failed(s *slot) {
 	}
 }
 
-// callEnded is called when a worker ended a call by itself, for which it was prepared for so long.
+// callEnded is called when a worker ended a call by itself, which had waited for the worker and its start-ups.
 func (p *Pool) callEnded(key string, w *process, prepared time.Duration) {
 	w.mu.Lock()
 	n := w.next
@@ -473,10 +488,12 @@ func (p *Pool) maintain() {
 					s.w.retire()
 				}
 			}
-			for w := range p.live {
+			p.relieve()
+			live := slices.Collect(maps.Keys(p.live))
+			p.mu.Unlock()
+			for _, w := range live {
 				w.watch(now, over, p.o.Memory)
 			}
-			p.mu.Unlock()
 		}
 	}
 }

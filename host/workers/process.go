@@ -53,6 +53,7 @@ type process struct {
 	lanes   map[*lane]struct{} // all
 	free    []*lane            // those without a call
 	busy    int                // calls under way
+	asked   int                // calls that have it, or are about to; Pool.mu is held
 	next    uint64             // calls, ever
 	dead    error              // why it ends, or nil
 	retired bool               // it is to end when its calls have

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"openskill/host/internal/tracing"
 	"openskill/sdk/skill"
 )
 
@@ -110,46 +111,58 @@ func (r *Runner) attempt(ctx context.Context, call *skill.Call) (*skill.Reply, e
 	defer cancel()
 	within, span := r.p.o.Trace.Start(within, "worker")
 	defer span.End()
-	key, began := r.p.o.Key(call), time.Now()
 	for range maxRetries {
-		w, err := r.p.acquire(within, key, call)
-		if err == nil {
-			err = r.p.give(within, w, &call.Plan.Module, call.Tenant)
+		reply, again, err := r.once(ctx, within, call, span)
+		if !again {
+			return reply, err
 		}
-		if err == nil {
-			err = r.givePrograms(within, w, call)
-		}
-		if err != nil {
-			switch {
-			case w == nil || within.Err() != nil:
-			case w.cause() != nil:
-				continue // it ended meanwhile, with the folder of its modules: nothing was begun
-			case r.p.damaged(&call.Plan.Module): // it cannot be shown beside what the worker has
-				r.p.suspect(key, w)
-				continue
-			}
-			return r.ended(ctx, within, call, 0, err)
-		}
-		handed := time.Now()
-		reply, err := w.do(span.In(ctx), r.Kind(), call)
-		var damaged *damagedError
-		switch {
-		case err == nil:
-			r.p.callEnded(key, w, handed.Sub(began)+time.Duration(min(reply.Usage.StartFuel, uint64(mostCost)))) // a unit takes about a nanosecond
-			clamp(&reply.Usage, handed, time.Now())
-			r.p.o.Trace.Past(within, "guest", time.Unix(0, reply.Usage.Began), reply.Usage.Took)
-			return reply, nil
-		case errors.Is(err, errGone) || errors.Is(err, errRetired):
-			continue // it was not begun, or the pool is closing, which acquire tells
-		case errors.As(err, &damaged) && r.p.damaged(&call.Plan.Module): // as is what the worker has of it
-			r.p.suspect(key, w)
-			continue
-		case errors.Is(err, errHung):
-			r.p.suspect(key, w)
-		}
-		return r.ended(ctx, within, call, time.Since(handed), err)
 	}
 	return nil, fmt.Errorf("workers: no process took the call in %d attempts", maxRetries)
+}
+
+// once hands a call to a worker. again says that it was not begun, and another worker may take it.
+func (r *Runner) once(ctx, within context.Context, call *skill.Call, span *tracing.Span) (reply *skill.Reply, again bool, err error) {
+	key, began := r.p.o.Key(call), time.Now()
+	w, err := r.p.acquire(within, key, call)
+	waited := time.Since(began)
+	if err == nil {
+		defer r.p.left(w)
+		err = r.p.give(within, w, &call.Plan.Module, call.Tenant)
+	}
+	if err == nil {
+		err = r.givePrograms(within, w, call)
+	}
+	if err != nil {
+		switch {
+		case w == nil || within.Err() != nil:
+		case w.cause() != nil:
+			return nil, true, nil // it ended meanwhile, with the folder of its modules: nothing was begun
+		case r.p.damaged(&call.Plan.Module): // it cannot be shown beside what the worker has
+			r.p.suspect(key, w)
+			return nil, true, nil
+		}
+		reply, err = r.ended(ctx, within, call, 0, err)
+		return reply, false, err
+	}
+	handed := time.Now()
+	reply, err = w.do(span.In(ctx), r.Kind(), call)
+	var damaged *damagedError
+	switch {
+	case err == nil:
+		r.p.callEnded(key, w, waited+time.Duration(min(reply.Usage.StartFuel, uint64(mostCost)))) // a unit takes about a nanosecond
+		clamp(&reply.Usage, handed, time.Now())
+		r.p.o.Trace.Past(within, "guest", time.Unix(0, reply.Usage.Began), reply.Usage.Took)
+		return reply, false, nil
+	case errors.Is(err, errGone) || errors.Is(err, errRetired):
+		return nil, true, nil // it was not begun, or the pool is closing, which acquire tells
+	case errors.As(err, &damaged) && r.p.damaged(&call.Plan.Module): // as is what the worker has of it
+		r.p.suspect(key, w)
+		return nil, true, nil
+	case errors.Is(err, errHung):
+		r.p.suspect(key, w)
+	}
+	reply, err = r.ended(ctx, within, call, time.Since(handed), err)
+	return reply, false, err
 }
 
 // clamp holds what a worker says of times against when it had the call.

@@ -149,7 +149,7 @@ type Settings struct {
 	MaxBodyKB    uint64 `env:"OPENSKILL_MAX_BODY_KB" default:"1024" flag:"max-body-kb" min:"1" max:"65536" doc:"maximum request body in KiB"`
 
 	Workers        Isolation `env:"OPENSKILL_WORKERS" default:"tenant" flag:"workers" oneof:"tenant skill shared" doc:"sharing of worker processes: per tenant, per skill, or one for all"`
-	WorkersMax     int       `env:"OPENSKILL_WORKERS_MAX" default:"0" flag:"workers-max" min:"0" max:"4096" doc:"maximum worker processes, shared between tenants; 0: one for each 80 MiB of memory of the machine, 8 to 1024"`
+	WorkersMax     int       `env:"OPENSKILL_WORKERS_MAX" default:"0" flag:"workers-max" min:"0" max:"4096" doc:"maximum worker processes, shared between tenants; 0: one for each 80 MiB of memory and 16 threads of the machine or container, at most 1024"`
 	WorkerMemoryMB uint64    `env:"OPENSKILL_WORKER_MEMORY_MB" default:"2048" flag:"worker-memory-mb" min:"128" max:"1048576" doc:"memory limit of a worker process in MiB; the kernel kills one that exceeds it, where control groups are available"`
 
 	// InProcess has skills run in the host's own process, without worker processes. No source of

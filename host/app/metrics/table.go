@@ -89,7 +89,7 @@ var table = []Family{
 	{workersMost, Gauge, nil, "Worker processes that there may be (OPENSKILL_WORKERS_MAX)."},
 	{workerCalls, Gauge, nil, "Calls that workers have now."},
 	{workerStarts, Counter, nil, "Worker processes that were started."},
-	{workerCold, Counter, nil, "Calls for which a worker process was started, or taken from the spares."},
+	{workerCold, Counter, nil, "Worker processes that were started, or taken from the spares, for a call."},
 	{workerEvictions, Counter, nil, "Idle worker processes that were ended to make room for others; the next calls of their tenants are slow to start."},
 	{workerCrashes, Counter, nil, "Worker processes that ended unexpectedly."},
 	{images, Gauge, nil, "Images in memory: skills and runtimes that were started once, whose memory calls begin with. Of all workers, each as of the end of its latest call; without workers, of the host."},
