@@ -26,7 +26,7 @@ func (h *Host) openRecordings() error {
 		return err
 	}
 	h.recordings, err = replay.New(replay.Options{
-		Store: replay.NewStore(h.kept.db), Executions: h.kept.executions, Most: maxRecording, Key: key, Version: Version, Now: h.kept.log.DatabaseTime,
+		Store: replay.NewStore(h.kept.db), Executions: h.kept.executions, Most: maxRecording, Key: key, Version: Version, Now: h.kept.log.DatabaseTime, Request: h.kept.quotas.Request,
 	})
 	return err
 }

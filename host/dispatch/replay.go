@@ -79,10 +79,10 @@ func (d *Dispatcher) tape(c *call, work *skill.Call) error {
 	case c.again != nil:
 		limits := work.Limits
 		limits.Timeout -= replayStart
-		if c.skill.Descriptor.Digest != c.again.Digest || c.target != c.again.Target || limits != c.again.Request.Limits {
+		if c.skill.Descriptor.Digest != c.again.Digest || c.target != c.again.Target || limits != c.again.Request.Limits || !c.again.SameFolders(c.folders) {
 			return &skill.Error{
 				Op: "dispatch.replay", Code: skill.Conflict, Subject: c.again.Of,
-				Message: "the skill, its runner or its limits changed during the replay; retry",
+				Message: "the skill, its runner, its limits or an Agent Skill changed during the replay; retry",
 			}
 		}
 		work.Replay = c.again.Draws

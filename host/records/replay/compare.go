@@ -95,15 +95,26 @@ func (r *Replayer) compareGiven(ctx context.Context, report *Report, rec *Record
 // compareFolders holds the folders of Agent Skills against those on record.
 func (r *Report) compareFolders(then []records.FileInfo, now []skill.Folder) {
 	for _, of := range now {
-		name, digest := skill.AgentSkillsDir+"/"+of.Name, strings.TrimPrefix(of.Digest, "sha256:")
-		i := slices.IndexFunc(then, func(f records.FileInfo) bool { return f.Name == name })
-		if was := "not on record"; i < 0 || then[i].SHA256 != digest {
-			if i >= 0 {
-				was = "sha256 " + then[i].SHA256
-			}
-			r.differ(Difference{Field: "folder", Name: name, Then: was, Now: "sha256 " + digest})
+		if was := recorded(then, of.Name); was != digestOf(of) {
+			r.differ(Difference{Field: "folder", Name: skill.AgentSkillsDir + "/" + of.Name, Then: "sha256 " + orNone(was), Now: "sha256 " + digestOf(of)})
 		}
 	}
+}
+
+// SameFolders reports whether the folders of Agent Skills are those on record.
+func (a *Again) SameFolders(now []skill.Folder) bool {
+	return !slices.ContainsFunc(now, func(of skill.Folder) bool { return recorded(a.Files, of.Name) != digestOf(of) })
+}
+
+func digestOf(of skill.Folder) string { return strings.TrimPrefix(of.Digest, "sha256:") }
+
+// recorded returns the digest of the folder of an Agent Skill that is on record; "": none is.
+func recorded(then []records.FileInfo, name string) string {
+	i := slices.IndexFunc(then, func(f records.FileInfo) bool { return f.Name == skill.AgentSkillsDir+"/"+name })
+	if i < 0 {
+		return ""
+	}
+	return then[i].SHA256
 }
 
 func (r *Replayer) compareGrants(report *Report, then *Granted, now Granted) {

@@ -43,6 +43,7 @@ type Again struct {
 	Session *records.HeldSession // which the run goes on with; nil: it has none
 	Of      string               // the execution
 	Digest  string               // of the skill; of another one nothing runs
+	Files   []records.FileInfo   // on record, with the folders of Agent Skills
 	Target  skill.Target         // the same holds
 	Draws   []byte
 }
@@ -68,6 +69,9 @@ type Options struct {
 	Most       uint64 // bytes that are kept of one run, before they are compressed; 0: 16 MiB
 	Key        []byte // a secret of this host, for hashes of variables; nil: their names alone are compared
 	Version    string // of openSkill, which a replay by another one is told; "": nobody is
+	// Request is called for each recording of an earlier run of a session that is read; nil: not. Its
+	// error ends the replay.
+	Request func(ctx context.Context, p skill.Principal) error
 	// Now is the clock by which recordings age; nil: the system's.
 	Now func() time.Time
 }
@@ -78,6 +82,8 @@ type Recordings struct {
 	// turns bounds how many recordings are unpacked and compared at once, which takes a
 	// processor for a while: one for each processor, shared by tenants.
 	turns *gate.Gate
+	// chains bounds how many replays have the memory of a session at once.
+	chains *gate.Gate
 }
 
 // mostWaiting is how many replays may wait for their turn.
@@ -95,8 +101,8 @@ func New(o Options) (*Recordings, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	turns := gate.New(gate.Options{Places: max(runtime.NumCPU(), 2), Queue: mostWaiting, Retry: time.Second})
-	return &Recordings{o, turns}, nil
+	each := gate.Options{Places: max(runtime.NumCPU(), 2), Queue: mostWaiting, Retry: time.Second}
+	return &Recordings{o, gate.New(each), gate.New(each)}, nil
 }
 
 // Most is how many bytes the draws of one run may have.
@@ -205,6 +211,13 @@ func (r *Replayer) Replay(ctx context.Context, p skill.Principal, id string) (*R
 	runs, report, err := r.chain(ctx, p, id)
 	if err != nil {
 		return nil, err
+	}
+	if len(runs) > 1 {
+		leave, err := r.chains.Enter(ctx, p.Tenant)
+		if err != nil {
+			return nil, gate.Refusal(err, "replay.Replay", "too many replays are queued")
+		}
+		defer leave()
 	}
 	var memory []byte
 	for _, run := range runs {
@@ -324,7 +337,7 @@ func (r *Replayer) get(ctx context.Context, p skill.Principal, id string) (*Reco
 func (rec *Recording) again() *Again {
 	s := &rec.Started
 	a := &Again{
-		Of: s.ExecutionID, Digest: s.Digest, Target: skill.Target{Kind: rec.Runner, Entry: rec.Entry}, Draws: rec.Draws,
+		Of: s.ExecutionID, Digest: s.Digest, Files: s.Files, Target: skill.Target{Kind: rec.Runner, Entry: rec.Entry}, Draws: rec.Draws,
 		Request: skill.Request{
 			SkillID: skill.ID(s.Skill), Version: s.Version, Input: rec.Input, Files: rec.Files, TraceID: skill.TraceID(s.TraceID), Limits: skill.Limits(rec.Limits),
 		},

@@ -55,6 +55,9 @@ func (r *Replayer) chain(ctx context.Context, p skill.Principal, id string) (all
 			}
 		}
 		rec, err := r.inTurn(ctx, p, run)
+		if err == nil && run != id && r.o.Request != nil {
+			err = r.o.Request(ctx, p)
+		}
 		if err != nil {
 			return nil, nil, earlier(id, run, err)
 		}
@@ -81,8 +84,7 @@ func (r *Replayer) inTurn(ctx context.Context, p skill.Principal, id string) (*R
 
 // earlier says that an earlier run of the session of an execution cannot be made again.
 func earlier(id, run string, err error) error {
-	code := skill.CodeOf(err)
-	if run == id || code != skill.NotFound && code != skill.Conflict {
+	if code := skill.CodeOf(err); run == id || code != skill.NotFound && code != skill.Conflict {
 		return err
 	}
 	return &skill.Error{
