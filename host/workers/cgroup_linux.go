@@ -179,15 +179,16 @@ func memoryShort() bool {
 		return true
 	}
 	dir, v2, _ := ownGroup("memory")
-	most, now, cache := "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+	most, now, total := "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"
 	if v2 {
-		most, now, cache = "memory.max", "memory.current", "inactive_file"
+		most, now, total = "memory.max", "memory.current", ""
 	}
 	for ; len(dir) > 1; dir = filepath.Dir(dir) {
 		limit, limited := numberIn(filepath.Join(dir, most))
 		used, ok := numberIn(filepath.Join(dir, now))
 		if limited && ok {
-			used -= min(used, fieldOf(filepath.Join(dir, "memory.stat"), cache)) // which is given up first
+			stat := filepath.Join(dir, "memory.stat") // files in memory are given up first
+			used -= min(used, fieldOf(stat, total+"inactive_file")+fieldOf(stat, total+"active_file"))
 			if used > limit/10*9 {
 				return true
 			}
