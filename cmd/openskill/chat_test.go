@@ -172,7 +172,7 @@ func TestChatInterrupted(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		silent, never := io.Pipe()
 		var out bytes.Buffer
-		log := &syncBuffer{}
+		log := &musttest.Buffer{}
 		done := make(chan int, 1)
 		go func() {
 			done <- Run(ctx, append([]string{"chat", "--remote", h.URL, "--state", t.TempDir()}, args...), silent, &out, log)

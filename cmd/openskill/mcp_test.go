@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -88,24 +87,6 @@ func pythonClient(t *testing.T) string {
 	return path
 }
 
-// syncBuffer is written by a process and read by a test.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 // lineOfCall is what a call leaves in the host's log.
 var lineOfCall = regexp.MustCompile(`"skill_id":"(sleeps|unit-converter)".*`)
 
@@ -158,7 +139,7 @@ func TestOfficialMCPClient(t *testing.T) {
 		t.Parallel()
 		skills := mcpSkills(t)
 		state, hasPython := mcpState(t)
-		var log syncBuffer
+		var log musttest.Buffer
 		client(t, hasPython, &log, skills, "stdio", "openskill", "mcp", "--skills", skills, "--state", state, "--debug")
 		checkCancelled(t, log.String(), hasPython)
 	})
@@ -166,7 +147,7 @@ func TestOfficialMCPClient(t *testing.T) {
 		t.Parallel()
 		skills := mcpSkills(t)
 		state, hasPython := mcpState(t)
-		var log syncBuffer
+		var log musttest.Buffer
 		cmd := exec.CommandContext(t.Context(), "openskill", "serve", "--listen", "127.0.0.1:0", "--skills", skills, "--state", state, "--debug")
 		cmd.Stderr = &log
 		out := musttest.Get(cmd.StdoutPipe())(t)
@@ -176,7 +157,7 @@ func TestOfficialMCPClient(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatalf("%q, %v\n%s", line, err, log.String())
 		}
-		var said syncBuffer
+		var said musttest.Buffer
 		client(t, hasPython, &said, skills, "http", url+"/mcp")
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Error(err)

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,24 +24,7 @@ type develops struct {
 	lines  *json.Decoder
 	stop   context.CancelFunc
 	exit   chan int
-	stderr *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	stderr *musttest.Buffer
 }
 
 // develop makes a skill in a language, and begins to work in its folder.
@@ -55,7 +37,7 @@ func develop(t *testing.T, lang string) *develops {
 	}
 	out, in := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())
-	d := &develops{t: t, folder: filepath.Join(dir, "hello"), lines: json.NewDecoder(out), stop: stop, exit: make(chan int, 1), stderr: &lockedBuffer{}}
+	d := &develops{t: t, folder: filepath.Join(dir, "hello"), lines: json.NewDecoder(out), stop: stop, exit: make(chan int, 1), stderr: &musttest.Buffer{}}
 	go func() {
 		d.exit <- Run(ctx, []string{"skill", "dev", d.folder, "--json", "--state", filepath.Join(dir, "state")}, strings.NewReader(""), in, d.stderr)
 		_ = in.Close()

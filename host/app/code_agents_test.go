@@ -45,7 +45,7 @@ func TestCodeWithAgentSkills(t *testing.T) {
 			t.Errorf("%s: %+v %s, want %s", code, r.Error, r.Data, want)
 		}
 	}
-	runs(t, h, skill.Local(), "python", "1") // skips the test if there is no runtime
+	runs(t, h, skill.Local(), "python", "1") // skips the test if Python is not installed
 	expect("python", "import os\nsorted(os.path.relpath(os.path.join(at, f), '/mnt/skills') for at, _, files in os.walk('/mnt/skills') for f in files)",
 		`"value":["note/SKILL.md","note/data/a.txt","note/scripts/say.py","note/scripts/words.py"]`)
 	expect("python", "import sys\nsys.path.insert(0, '/mnt/skills/note/scripts')\nimport words\nopen('/mnt/skills/note/data/a.txt', 'a').write(' two')\nopen('/mnt/skills/note/data/a.txt').read() + words.text", `"value":"one twohello "`)

@@ -11,7 +11,7 @@ import (
 // TestSparesHaveTheImageOfCode: the first code of a tenant needs no start-up, if a spare worker is ready.
 func TestSparesHaveTheImageOfCode(t *testing.T) {
 	h := codeHost(t, map[string]string{})
-	runs(t, h, skill.Local(), "python", "1") // skips the test if there is no runtime
+	runs(t, h, skill.Local(), "python", "1") // skips the test if Python is not installed
 	<-h.warm(t.Context())
 	for _, tenant := range []string{"acme", "other"} {
 		for until := time.Now().Add(time.Minute); h.workers.pool.Stats().Spares == 0; time.Sleep(10 * time.Millisecond) {

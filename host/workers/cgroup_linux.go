@@ -169,7 +169,7 @@ func numberIn(path string) (n uint64, ok bool) {
 		return 0, false // folders above the file system have no such file, nor has the first group
 	}
 	n, err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-	return n, err == nil // "max" is no limit
+	return n, err == nil // "max" means no limit
 }
 
 // memoryShort reports whether less than a tenth of the memory that processes may have is available.
@@ -197,9 +197,9 @@ func memoryShort() bool {
 	return false
 }
 
-// fieldOf returns the number behind a name in a file of such lines; 0: there is none.
+// fieldOf returns the number after a name in a file like /proc/meminfo, or 0.
 func fieldOf(path, name string) uint64 {
-	text, _ := os.ReadFile(path) // what is missing has none
+	text, _ := os.ReadFile(path) // a missing file has no numbers
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == name {
 			n, _ := strconv.ParseUint(f[1], 10, 64)

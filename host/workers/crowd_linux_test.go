@@ -1,14 +1,12 @@
 package workers_test
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,24 +14,6 @@ import (
 	"openskill/host/workers"
 	"openskill/internal/musttest"
 )
-
-// lockedBuffer is a log.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // TestCheapWorkersMakeRoom: of tenants with as many workers, the one ends that costs least to start again; an expensive
 // one that is not used ends as well, after some others.
@@ -63,7 +43,7 @@ func TestCheapWorkersMakeRoom(t *testing.T) {
 
 // TestCrowdedIsLogged: the log says once a minute that workers make room for each other.
 func TestCrowdedIsLogged(t *testing.T) {
-	log := &lockedBuffer{}
+	log := &musttest.Buffer{}
 	_, r := pool(t, func(o *workers.Options) { o.Max, o.Spares, o.Log = 2, -1, slog.New(slog.NewTextHandler(log, nil)) })
 	said := func() int { return strings.Count(log.String(), "end to make room for others") }
 	for i := range 30 {

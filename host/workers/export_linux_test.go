@@ -40,7 +40,7 @@ type Held struct {
 	w *process
 }
 
-// Acquire gives the worker of a call.
+// Acquire returns the worker of a call.
 func (p *Pool) Acquire(ctx context.Context, call *skill.Call) (*Held, error) {
 	w, err := p.acquire(ctx, p.o.Key(call), call)
 	return &Held{p, w}, err
@@ -49,8 +49,8 @@ func (p *Pool) Acquire(ctx context.Context, call *skill.Call) (*Held, error) {
 // Pid is that of the worker.
 func (h *Held) Pid() string { return strconv.Itoa(h.w.cmd.Process.Pid) }
 
-// Leave ends what Acquire began.
-func (h *Held) Leave() { h.p.left(h.w) }
+// Leave says that the call does not need it any more.
+func (h *Held) Leave() { h.p.release(h.w) }
 
 // MayMount reports whether a process of a namespace of its own can mount, as a shell finds it.
 func MayMount() bool {

@@ -70,7 +70,7 @@ func (p *Pool) evict(tenant string, own bool) bool {
 	delete(p.slots, victim.key)
 	p.forget(victim.w)
 	victim.w.retire()
-	p.room.made(p, victim.worth)
+	p.evicted.add(p, victim.worth)
 	return true
 }
 
@@ -82,7 +82,7 @@ const mostCost = 2 * time.Second
 // expensive one does not stay for ever without a call. P.mu is held.
 func (p *Pool) worth(s *slot, more time.Duration) {
 	s.cost = min(max(s.cost, more), mostCost)
-	s.worth = p.room.age + s.cost
+	s.worth = p.evicted.age + s.cost
 }
 
 // relieve ends an eighth of the workers without a call when memory is short: some have more than they are counted with,
@@ -98,28 +98,28 @@ func (p *Pool) relieve() {
 	}
 }
 
-// making counts workers that were ended to make room for others.
-type making struct {
-	all   uint64
-	age   time.Duration // what the last one was worth
-	few   int           // since
-	since time.Time
+// evictions counts workers that ended to make room for others.
+type evictions struct {
+	count  uint64
+	age    time.Duration // what the last one was worth
+	recent int           // since then, at most a minute ago
+	since  time.Time
 }
 
 // crowded is how many workers make room within a minute before the log says so: the next call of each waits for a
 // process and a start-up again.
 const crowded = 10
 
-// made counts one that was worth so much. P.mu is held.
-func (m *making) made(p *Pool, worth time.Duration) {
-	m.all++
-	m.age = max(m.age, worth)
-	if now := time.Now(); now.Sub(m.since) >= time.Minute {
-		m.few, m.since = 0, now
+// add counts one that was worth so much. P.mu is held.
+func (e *evictions) add(p *Pool, worth time.Duration) {
+	e.count++
+	e.age = max(e.age, worth)
+	if now := time.Now(); now.Sub(e.since) >= time.Minute {
+		e.recent, e.since = 0, now
 	}
-	if m.few++; m.few == crowded {
-		p.o.Log.Warn("worker processes end to make room for others, whose calls are slow to start; raise OPENSKILL_WORKERS_MAX or add memory", slog.Int("evictions", m.few),
-			slog.Duration("within", time.Since(m.since).Round(time.Millisecond)), slog.Int("max", p.o.Max))
+	if e.recent++; e.recent == crowded {
+		p.o.Log.Warn("worker processes end to make room for others, whose calls are slow to start; raise OPENSKILL_WORKERS_MAX or add memory", slog.Int("evictions", e.recent),
+			slog.Duration("within", time.Since(e.since).Round(time.Millisecond)), slog.Int("max", p.o.Max))
 	}
 }
 

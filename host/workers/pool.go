@@ -71,7 +71,7 @@ type Pool struct {
 	gone    Images // of workers that have ended
 	starts  uint64
 	cold    uint64 // workers that were given to a key
-	room    making
+	evicted evictions
 	short   func() bool // whether the machine is short of memory
 	hello   *Hello      // of the latest worker
 }
@@ -163,7 +163,7 @@ func (p *Pool) Close() error {
 
 var errPoolClosed = errors.New("worker: the pool is closed")
 
-// acquire gives the worker of a key, started where there is none. left must be called.
+// acquire returns the worker of a key, and starts one if there is none. The caller must call release.
 func (p *Pool) acquire(ctx context.Context, key string, call *skill.Call) (*process, error) {
 	for {
 		p.mu.Lock()
@@ -227,8 +227,8 @@ func (p *Pool) acquire(ctx context.Context, key string, call *skill.Call) (*proc
 	}
 }
 
-// left ends what acquire began.
-func (p *Pool) left(w *process) {
+// release says that a call does not need its worker any more.
+func (p *Pool) release(w *process) {
 	p.mu.Lock()
 	w.asked--
 	p.mu.Unlock()
@@ -272,7 +272,7 @@ func (p *Pool) fill(s *slot, call *skill.Call, leave func()) {
 	p.mu.Lock()
 	p.begun--
 	s.w, s.err = w, err
-	s.cost, s.worth = 0, p.room.age+mostCost // until its first call has ended
+	s.cost, s.worth = 0, p.evicted.age+mostCost // until its first call has ended
 	if _, lives := p.live[w]; lives {
 		p.cold++
 		w.tenant, w.leave = call.Tenant, leave
@@ -562,7 +562,7 @@ type Stats struct {
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Stats{Live: len(p.live), Max: p.o.Max, Spares: len(p.spares), Starts: p.starts, Cold: p.cold, Evicted: p.room.all, Crashes: p.crashes, Images: p.gone}
+	s := Stats{Live: len(p.live), Max: p.o.Max, Spares: len(p.spares), Starts: p.starts, Cold: p.cold, Evicted: p.evicted.count, Crashes: p.crashes, Images: p.gone}
 	for w := range p.live {
 		s.Pids = append(s.Pids, w.cmd.Process.Pid)
 		w.mu.Lock()

@@ -126,7 +126,7 @@ func (r *Runner) once(ctx, within context.Context, call *skill.Call, span *traci
 	w, err := r.p.acquire(within, key, call)
 	waited := time.Since(began)
 	if err == nil {
-		defer r.p.left(w)
+		defer r.p.release(w)
 		err = r.p.give(within, w, &call.Plan.Module, call.Tenant)
 	}
 	if err == nil {

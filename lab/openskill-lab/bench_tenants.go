@@ -15,7 +15,7 @@ import (
 // mostTenants is how many tenants call in turn.
 const mostTenants = 200
 
-// benchTenants measures calls of many tenants in turn, each of which has a worker of its own, against calls of one tenant.
+// benchTenants compares calls of many tenants in turn, each with its own worker, to calls of one tenant.
 func (a *cli) benchTenants(ctx context.Context, s *config.Settings, o *benchOptions, _ *skillbench.Native) ([]measure.Row, error) {
 	name := fmt.Sprintf("%d tenants in turn, Python", mostTenants)
 	if !o.wanted("workers", name) {

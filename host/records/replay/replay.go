@@ -228,7 +228,7 @@ func (r *Replayer) Replay(ctx context.Context, p skill.Principal, id string) (*R
 		if run == id {
 			return one, nil
 		}
-		if report.unlike(one); len(report.Differences) > 0 {
+		if report.addEarlier(one); len(report.Differences) > 0 {
 			break
 		}
 	}

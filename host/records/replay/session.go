@@ -93,8 +93,8 @@ func earlier(id, run string, err error) error {
 	}
 }
 
-// unlike adds the differences of an earlier run of the session.
-func (r *Report) unlike(earlier *Report) {
+// addEarlier adds the differences of an earlier run of the session.
+func (r *Report) addEarlier(earlier *Report) {
 	for _, d := range earlier.Differences {
 		d.Name = fmt.Sprintf("run %s %s %s", earlier.ExecutionID, d.Field, d.Name)
 		d.Field = "session"
