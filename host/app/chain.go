@@ -37,7 +37,7 @@ func (h *Host) chain(ctx context.Context, tenant string) (*console.ChainState, e
 	unread := func(err error) error {
 		return &skill.Error{Op: "host.chain", Code: skill.AuditUnavailable, Message: "records unavailable: the database does not respond; retry", Err: err}
 	}
-	store := records.NewStore(h.kept.db)
+	store := h.kept.log.Store()
 	o := records.VerifyOptions{Tenant: tenant, Rows: true, Progress: func(_ string, at, of uint64) {
 		done.Store(at)
 		last.Store(of)

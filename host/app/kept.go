@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"openskill/host/agent/llm"
@@ -44,16 +45,18 @@ func (h *Host) openKept() error {
 	if k.db, err = OpenStore(ctx, s, h.log); err != nil {
 		return err
 	}
-	k.log, err = records.Open(ctx, records.Options{
-		Store: records.NewStore(k.db), Policy: records.Policy(s.AuditPayload), Retention: s.AuditRetention(), Log: h.log,
-	})
+	o := records.Options{Store: records.NewStore(k.db), Policy: records.Policy(s.AuditPayload), Retention: s.AuditRetention(), Log: h.log}
+	if k.db.Kind() == store.SQLite { // other hosts do not see what a host has not written to the database they share
+		o.Journal, o.Sync = filepath.Join(s.StateDir, "journal"), k.db.Durable
+	}
+	k.log, err = records.Open(ctx, o)
 	if err != nil {
 		return err
 	}
 	if err := k.sameClock(); err != nil {
 		return err
 	}
-	k.executions, err = records.NewManager(records.ManagerOptions{Now: k.log.DatabaseTime, Records: records.NewStore(k.db), Results: records.NewResults(k.db), Keep: s.ResultTime(), Logs: records.Logs(s.KeepLogs), Log: h.log, Replay: h.replay, Alone: h.alone})
+	k.executions, err = records.NewManager(records.ManagerOptions{Now: k.log.DatabaseTime, Records: k.log.Store(), Results: records.NewResults(k.db), Keep: s.ResultTime(), Logs: records.Logs(s.KeepLogs), Log: h.log, Replay: h.replay, Alone: h.alone})
 	if err != nil {
 		return err
 	}

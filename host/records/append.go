@@ -100,7 +100,7 @@ func chain(entries []*Entry, k *known, most int64) (*batch, error) {
 		if k.phase[id] == ended || e.Started != nil && k.phase[id] == begun {
 			continue // it was written before
 		}
-		if e.Started != nil && k.heads[e.Tenant].Bytes >= most { // what began may end, and what is changed is on record
+		if e.Started != nil && !e.Sure && k.heads[e.Tenant].Bytes >= most { // what began may end, and what is changed is on record
 			e.Left = ErrFull
 			continue
 		}
@@ -126,6 +126,10 @@ func chain(entries []*Entry, k *known, most int64) (*batch, error) {
 	b[insertRunning] = slices.DeleteFunc(b[insertRunning], func(row []any) bool { return row == nil })
 	for tenant := range moved {
 		b.setTo(k.heads[tenant])
+	}
+	for _, e := range entries {
+		h := k.heads[e.Tenant]
+		e.Full = h != nil && h.Bytes >= most
 	}
 	return b, nil
 }

@@ -35,7 +35,8 @@ func BenchmarkCalls(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			s := c.open(b)
 			for _, callers := range []int{1, 8, 64} {
-				b.Run(fmt.Sprint(callers), func(b *testing.B) { benchCalls(b, s, callers) })
+				b.Run(fmt.Sprint(callers), func(b *testing.B) { benchCalls(b, s, "", callers) })
+				b.Run(fmt.Sprint(callers, "-journal"), func(b *testing.B) { benchCalls(b, s, b.TempDir(), callers) })
 			}
 		})
 	}
@@ -51,9 +52,9 @@ func benchStore(b *testing.B, url string) records.Store {
 	return records.NewStore(db)
 }
 
-func benchCalls(b *testing.B, s records.Store, callers int) {
+func benchCalls(b *testing.B, s records.Store, journal string, callers int) {
 	b.Helper()
-	l, err := records.Open(b.Context(), records.Options{Store: s, Log: slog.New(slog.DiscardHandler)})
+	l, err := records.Open(b.Context(), records.Options{Store: s, Log: slog.New(slog.DiscardHandler), Journal: journal})
 	if err != nil {
 		b.Fatal(err)
 	}

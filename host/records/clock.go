@@ -18,6 +18,9 @@ const (
 // compareClocks compares the clock of this host, before and after a question, with the
 // database's answer.
 func (l *Log) compareClocks(before, there, after time.Time) {
+	l.mu.Lock()
+	l.heard = before
+	l.mu.Unlock()
 	half := after.Sub(before) / 2
 	skew, was := before.Add(half).Sub(there), l.Skew()
 	if (skew - was).Abs() <= half+noise {

@@ -58,7 +58,7 @@ func (l *Log) setAside(ctx context.Context, batch []*job) []*job {
 		case j.again:
 			j.done <- ErrHeld
 			continue
-		case full && j.entry.Started != nil: // it is certain not to be on record
+		case full && j.entry.Started != nil && !j.sure: // it is certain not to be on record
 			delete(l.open, j.entry.ExecutionID)
 			if !j.gone {
 				j.done <- unavailable("audit.Started", refusedMessage, ErrHeld)

@@ -23,6 +23,12 @@ type Options struct {
 	Log        *slog.Logger     // nil: slog.Default()
 	Now        func() time.Time // nil: the system's clock
 
+	// Journal is a folder for records that the database does not have yet: they outlive the
+	// process there, and calls do not wait for the database. "": they wait. Sync waits for the
+	// disk, so that they outlive a power cut too.
+	Journal string
+	Sync    bool
+
 	Wait  time.Duration // how long a call waits for its record; 0: 2 s
 	Queue int           // calls that may wait for their first record; 0: 4096
 	Open  int           // calls on record that have not ended on record; 0: 8192
@@ -53,10 +59,20 @@ type Log struct {
 	drained chan struct{} // closed when the writer has ended
 	kept    chan struct{} // closed when the keeper has
 
+	journal *journal // nil: every call waits for the database
+
 	skew atomic.Int64 // how far the clock of this host is ahead of the database's, in nanoseconds
 
 	mu      sync.Mutex
 	waiting []*job            // in the order in which it came
+	places  uint64            // how many ever waited
+	writing []*job            // what the database is given now
+	asked   []question        // who waits for the database to have what came before
+	urgent  int               // of those that wait, jobs that are not sure
+	coming  int               // jobs that the journal is given now
+	since   time.Time         // when the first one of those that wait came
+	full    map[string]bool   // tenants whose records take all the room that they may
+	heard   time.Time         // when other hosts could see last that this one is alive
 	starts  int               // of these, records of beginnings
 	bytes   int               // of their bodies
 	late    map[string]int    // of these, by tenant, ends of calls that could not be written in time
@@ -82,6 +98,8 @@ type run struct {
 type job struct {
 	entry *Entry
 	done  chan error // has room for one; nil: nobody waits
+	at    uint64     // its place among all that ever waited
+	sure  bool       // it is in the journal, and its caller was told so
 	gone  bool       // of a beginning: its caller was refused meanwhile
 	late  bool       // of an end: its caller was told that it could not be written
 	slim  bool       // of an end: it was stripped of all that a guest wrote
@@ -125,12 +143,21 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	own, stop := context.WithCancel(context.WithoutCancel(ctx)) // a Log outlives the call that opens it
 	l := &Log{
-		o: o, stop: stop, open: map[string]*run{}, late: map[string]int{},
+		o: o, stop: stop, open: map[string]*run{}, late: map[string]int{}, full: map[string]bool{},
 		wake: make(chan struct{}, 1), nudge: make(chan struct{}, 1), drained: make(chan struct{}), kept: make(chan struct{}),
 	}
 	l.steady = o.Now()
 	l.compareClocks(before, there, o.Now())
 	go l.write(own)
+	if o.Journal != "" {
+		if err := l.feedLeft(ctx); err != nil {
+			stop()
+			return nil, unavailable("audit.Open", "cannot write the records of a host that crashed to the database", err)
+		}
+		l.mu.Lock()
+		l.journal = newJournal(o.Journal, o.Sync)
+		l.mu.Unlock()
+	}
 	l.endDead(ctx)
 	l.endOrphans(ctx)
 	go l.keep(own)
@@ -146,8 +173,8 @@ func defaultTo[T int | time.Duration](v *T, to T) {
 // Instance is the name of this host in records.
 func (l *Log) Instance() string { return l.o.Instance }
 
-// Store is where records are.
-func (l *Log) Store() Store { return l.o.Store }
+// Store is where records are. Its answers contain all that was on record before a question.
+func (l *Log) Store() Store { return current{l.o.Store, l} }
 
 // Started puts on record that a call begins, with what the policy keeps of its input; it
 // sets Instance and Input, and Time where it is zero. When it returns nil the record
@@ -163,8 +190,12 @@ func (l *Log) Started(ctx context.Context, s *Started, input []byte) error {
 		return err
 	}
 	j := &job{entry: e, done: make(chan error, 1)}
-	if err := l.begin(j); err != nil {
+	fast, err := l.begin(j)
+	if err != nil {
 		return err
+	}
+	if fast && l.journaled(j) {
+		return nil
 	}
 	limit := time.NewTimer(l.o.Wait)
 	defer limit.Stop()
@@ -203,17 +234,18 @@ func (l *Log) Ready() error {
 	return nil
 }
 
-// begin reserves a place for a call and lets its first record wait.
-func (l *Log) begin(j *job) error {
+// begin reserves a place for a call. Its first record waits, or fast says that the journal
+// shall have it first.
+func (l *Log) begin(j *job) (fast bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := j.entry.Started
 	var why string
 	switch {
 	case l.closed:
-		return unavailable("audit.Started", stoppingMessage, nil)
+		return false, unavailable("audit.Started", stoppingMessage, nil)
 	case l.open[s.ExecutionID] != nil:
-		return misused("audit.Started", s.ExecutionID, "the execution has already begun")
+		return false, misused("audit.Started", s.ExecutionID, "the execution has already begun")
 	case l.down:
 		why = "the database rejects records"
 	case l.late[s.Tenant] > 0:
@@ -226,11 +258,13 @@ func (l *Log) begin(j *job) error {
 		why = "too many calls are running"
 	}
 	if why != "" {
-		return unavailable("audit.Started", refusedMessage, errors.New(why))
+		return false, unavailable("audit.Started", refusedMessage, errors.New(why))
 	}
 	l.open[s.ExecutionID] = &run{started: s}
-	l.push(j)
-	return nil
+	if fast = !l.full[s.Tenant] && l.fast(j); !fast {
+		l.push(j)
+	}
+	return fast, nil
 }
 
 // Finished puts on record how a call ended, with what the policy keeps of its output; it
@@ -250,8 +284,12 @@ func (l *Log) Finished(_ context.Context, of *Started, f *Finished, output []byt
 		e = strippedEntry(&began, &kept)
 	}
 	j := &job{entry: e, done: make(chan error, 1)}
-	if err := l.end(j); err != nil {
+	fast, err := l.end(j)
+	if err != nil {
 		return err
+	}
+	if fast && l.journaled(j) {
+		return nil
 	}
 	limit := time.NewTimer(l.o.Wait)
 	defer limit.Stop()
@@ -263,7 +301,7 @@ func (l *Log) Finished(_ context.Context, of *Started, f *Finished, output []byt
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
-	case err := <-j.done: // at the same moment
+	case err = <-j.done: // at the same moment
 		return err
 	default:
 	}
@@ -271,20 +309,22 @@ func (l *Log) Finished(_ context.Context, of *Started, f *Finished, output []byt
 	return unavailable("audit.Finished", withheldMessage, errors.New("the database did not respond in time"))
 }
 
-// end lets the last record of a call wait.
-func (l *Log) end(j *job) error {
+// end does for the last record of a call what begin does for the first.
+func (l *Log) end(j *job) (fast bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.open[j.entry.ExecutionID]
 	switch {
 	case r != nil && r.begun && !r.ended:
 		r.ended = true
-		l.push(j)
-		return nil
+		if fast = l.fast(j); !fast {
+			l.push(j)
+		}
+		return fast, nil
 	case l.closed:
-		return unavailable("audit.Finished", "the host stopped before the call finished", nil)
+		return false, unavailable("audit.Finished", "the host stopped before the call finished", nil)
 	}
-	return misused("audit.Finished", j.entry.ExecutionID, "the execution has not begun or has already ended")
+	return false, misused("audit.Finished", j.entry.ExecutionID, "the execution has not begun or has already ended")
 }
 
 // misused is a mistake of the program around it.
@@ -320,6 +360,9 @@ func (l *Log) Close(ctx context.Context) error {
 	case <-l.kept:
 	case <-ctx.Done():
 		err = ctx.Err()
+	}
+	if l.journal != nil && !again {
+		err = errors.Join(err, l.journal.close(err == nil))
 	}
 	switch {
 	case err != nil: // what still waits is lost with this process; the next one ends it

@@ -17,8 +17,13 @@ func (l *Log) push(j *job) {
 	if j.entry.Finished != nil && (l.bytes+len(j.entry.Body) > maxWaiting || held && l.heldFull(j)) {
 		l.strip(j)
 	}
+	l.places++
+	j.at = l.places
 	switch {
 	case !held:
+		if len(l.waiting) == 0 {
+			l.since = l.o.Now()
+		}
 		l.waiting = append(l.waiting, j)
 	case j.again:
 		j.done <- ErrHeld
@@ -27,7 +32,18 @@ func (l *Log) push(j *job) {
 		l.held[j.entry.Tenant] = append(l.held[j.entry.Tenant], j)
 	}
 	l.count(j, 1)
-	l.poke()
+	if n := len(l.waiting); !j.sure || n == 1 || n >= l.o.Batch {
+		l.poke()
+	}
+}
+
+// rest is how long what waits may wait for more: the journal has all of it, and nobody asks.
+// l.mu is held.
+func (l *Log) rest() time.Duration {
+	if len(l.waiting) == 0 || l.urgent > 0 || len(l.asked) > 0 || l.ending || len(l.waiting) >= l.o.Batch {
+		return 0
+	}
+	return journalRest - l.o.Now().Sub(l.since)
 }
 
 // count keeps the sums of what waits. l.mu is held.
@@ -35,6 +51,9 @@ func (l *Log) count(j *job, n int) {
 	l.bytes += n * len(j.entry.Body)
 	if j.entry.Started != nil {
 		l.starts += n
+	}
+	if !j.sure {
+		l.urgent += n
 	}
 	if j.late {
 		l.lateBy(j, n)
@@ -57,7 +76,16 @@ func (l *Log) landed(j *job) {
 }
 
 func (l *Log) strip(j *job) {
-	j.entry, j.slim = strippedEntry(j.entry.Of, j.entry.Finished), true
+	if j.slim = true; j.entry.Finished != nil {
+		j.entry = strippedEntry(j.entry.Of, j.entry.Finished)
+		return
+	}
+	kept := *j.entry.Started // of a call that runs already
+	kept.Input.Truncated = kept.Input.Truncated || kept.Input.JSON != nil
+	kept.Input.JSON, kept.Files = nil, nil
+	if e, err := startedEntry(&kept); err == nil {
+		j.entry = e
+	}
 }
 
 // delay notes that the caller of an end was told that it could not be written; until it
@@ -83,7 +111,7 @@ func (l *Log) write(ctx context.Context) {
 	probe := time.NewTimer(probeEvery)
 	defer probe.Stop()
 	for ctx.Err() == nil {
-		batch, down, end := l.next()
+		batch, rest, down, end := l.next()
 		switch {
 		case end:
 			return
@@ -98,14 +126,23 @@ func (l *Log) write(ctx context.Context) {
 			}
 			if batch = l.again(); len(batch) > 0 {
 				l.put(ctx, batch, l.limit())
+				l.caughtUp()
 			} else if err := l.alive(ctx); err == nil {
 				l.up()
 			}
 		case len(batch) > 0:
 			l.put(ctx, batch, l.limit())
+			l.caughtUp()
 			// Who was answered just now often has another record soon: it comes into the
 			// next transaction, not into the one after.
 			runtime.Gosched()
+		case rest > 0:
+			probe.Reset(rest)
+			select {
+			case <-ctx.Done():
+			case <-l.wake:
+			case <-probe.C:
+			}
 		default:
 			select {
 			case <-ctx.Done():
@@ -119,14 +156,17 @@ func (l *Log) write(ctx context.Context) {
 func (l *Log) limit() time.Time { return l.o.Now().Add(l.o.Wait) }
 
 // next takes what is to be written next.
-func (l *Log) next() (batch []*job, down, end bool) {
+func (l *Log) next() (batch []*job, rest time.Duration, down, end bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down && !(l.ending && len(l.waiting) == 0) {
-		return nil, true, false
+		return nil, 0, true, false
+	}
+	if rest = l.rest(); rest > 0 {
+		return nil, rest, false, false
 	}
 	batch = l.take()
-	return batch, false, l.ending && len(batch) == 0 && l.held == nil
+	return batch, 0, false, l.ending && len(batch) == 0 && l.held == nil && l.coming == 0
 }
 
 // again takes what is to be tried again.
@@ -144,6 +184,7 @@ func (l *Log) take() (batch []*job) {
 	if l.waiting = l.waiting[n:]; len(l.waiting) == 0 {
 		l.waiting = nil // the array is given back
 	}
+	l.writing = batch
 	return batch
 }
 
@@ -232,7 +273,7 @@ func (l *Log) foreign(ctx context.Context, batch []*job) {
 				j.unsure = err
 				continue
 			}
-			j.foreign = err != nil || e.Finished != nil || e.Instance != j.entry.Started.Instance || !e.Started.Time.Equal(j.entry.Started.Time)
+			j.foreign = err != nil || e.Finished != nil && !j.sure || e.Instance != j.entry.Started.Instance || !e.Started.Time.Equal(j.entry.Started.Time)
 		default:
 			e, err := l.execution(ctx, j.entry.Of)
 			j.foreign = err != nil || e.Finished == nil || e.Finished.Status != f.Status || !e.Finished.Time.Equal(f.Time)
@@ -248,6 +289,10 @@ func (l *Log) written(batch []*job) {
 	for _, j := range batch {
 		l.landed(j)
 		id := j.entry.ExecutionID
+		if l.room(j.entry); j.sure {
+			l.landedSure(j)
+			continue
+		}
 		switch {
 		case j.entry.Left != nil:
 			delete(l.open, id)
@@ -278,6 +323,26 @@ func (l *Log) written(batch []*job) {
 		if j.done != nil {
 			j.done <- nil
 		}
+	}
+}
+
+// room notes whether a tenant has room for more records. l.mu is held.
+func (l *Log) room(e *Entry) {
+	if e.Full {
+		l.full[e.Tenant] = true
+	} else {
+		delete(l.full, e.Tenant)
+	}
+}
+
+// landedSure is for what the journal had: its caller was told so. l.mu is held.
+func (l *Log) landedSure(j *job) {
+	if j.entry.Finished != nil || j.foreign {
+		delete(l.open, j.entry.ExecutionID)
+	}
+	if j.foreign {
+		l.o.Log.Error("audit: a record that was acknowledged is not on record: another one has its place",
+			slog.String("kind", j.entry.Kind), slog.String("execution_id", j.entry.ExecutionID))
 	}
 }
 
@@ -330,7 +395,7 @@ func (l *Log) unwritten(batch []*job, err error) (kept []*job) {
 	for _, j := range batch {
 		l.landed(j) // it is counted again where it waits
 		switch {
-		case j.entry.Started != nil:
+		case j.entry.Started != nil && !j.sure:
 			l.doubt(j, err)
 		case j.again:
 			j.done <- err
@@ -346,7 +411,7 @@ func (l *Log) unwritten(batch []*job, err error) (kept []*job) {
 func (l *Log) refuseWaiting(err error) {
 	rest := l.waiting[:0]
 	for _, j := range l.waiting {
-		if j.entry.Started == nil {
+		if j.entry.Started == nil || j.sure {
 			rest = append(rest, j)
 			continue
 		}
@@ -370,8 +435,8 @@ func (l *Log) doubt(j *job, err error) {
 	}
 }
 
-// refused treats an entry that the store does not take although it works. An end is
-// tried again without what a guest wrote, and when even that is not taken, it is the
+// refused treats an entry that the store does not take although it works. An end, and what
+// the journal has, is tried again without what a guest wrote, and when even that is not taken, it is the
 // store that does not work.
 func (l *Log) refused(j *job, err error) (works bool) {
 	if j.slim {
@@ -383,7 +448,7 @@ func (l *Log) refused(j *job, err error) (works bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case j.entry.Started != nil:
+	case j.entry.Started != nil && !j.sure:
 		l.doubt(j, err)
 		return true
 	case j.again:

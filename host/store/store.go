@@ -64,6 +64,9 @@ type DB struct {
 	// lists of callers are not to hold that up.
 	Urgent *sql.DB
 
+	// Durable says that what is written outlives a power cut, since each write waits for the disk.
+	Durable bool
+
 	turns   *gate.Gate // see InTurn
 	changes *gate.Gate // see InTopic
 	most    map[string]Quota
@@ -216,6 +219,7 @@ func (p *place) connect(ctx context.Context) (*DB, error) {
 		if err != nil {
 			return nil, err
 		}
+		d.Durable = p.file.Full
 		d.Write, d.Read, d.Records, d.Urgent, d.close = pools.Write, pools.Read, pools.Write, pools.Look, pools.Close
 	}
 	d.turns = gate.New(gate.Options{Places: together, Queue: 4096})
