@@ -53,28 +53,37 @@ func onSmallDisk(dir string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return cannotMount
 	}
-	if err := errors.Join(fillAndFree(dir), readOnly(dir)); err != nil {
+	if err := errors.Join(fillAndFree(dir, ""), empty(dir), fillAndFree(dir, filepath.Join(dir, "journal")), empty(dir), readOnly(dir)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
 }
 
+// empty removes all that is in a folder.
+func empty(dir string) error {
+	all, err := os.ReadDir(dir)
+	for _, f := range all {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, f.Name())))
+	}
+	return err
+}
+
 // recording opens a database and a Log on it.
-func recording(dir string) (*store.DB, *records.Log, error) {
+func recording(dir, journal string) (*store.DB, *records.Log, error) {
 	db, err := store.Open(context.Background(), store.Options{URL: "sqlite:" + filepath.Join(dir, "test.db")})
 	if err != nil {
 		return nil, nil, err
 	}
 	l, err := records.Open(context.Background(), records.Options{
-		Store: records.NewStore(db), Policy: records.KeepFull, Log: slog.New(slog.DiscardHandler), Wait: time.Second,
+		Store: records.NewStore(db), Policy: records.KeepFull, Log: slog.New(slog.DiscardHandler), Wait: time.Second, Journal: journal,
 	})
 	return db, l, err
 }
 
-func fillAndFree(dir string) error {
+func fillAndFree(dir, journal string) error {
 	ctx := context.Background()
-	db, l, err := recording(dir)
+	db, l, err := recording(dir, journal)
 	if err != nil {
 		return err
 	}
@@ -110,7 +119,7 @@ func fillAndFree(dir string) error {
 	if skill.CodeOf(err) != skill.AuditUnavailable {
 		return fmt.Errorf("after %d calls on a full disk: %w", begun, err)
 	}
-	if err := l.Finished(ctx, running, success(), nil); skill.CodeOf(err) != skill.AuditUnavailable {
+	if err := l.Finished(ctx, running, success(), nil); skill.CodeOf(err) != skill.AuditUnavailable && (err != nil || journal == "") { // a journal may have some room left
 		return fmt.Errorf("an end on a full disk: %w", err)
 	}
 	if err := os.Remove(ballast); err != nil {
@@ -154,7 +163,7 @@ func readOnly(dir string) error {
 	if err := remount(syscall.MS_RDONLY); err != nil {
 		return err
 	}
-	db, _, err := recording(dir)
+	db, _, err := recording(dir, "")
 	if err == nil || skill.CodeOf(err) != skill.AuditUnavailable {
 		return fmt.Errorf("a host begins on a read-only disk: %w", err)
 	}
@@ -164,7 +173,7 @@ func readOnly(dir string) error {
 	if err := remount(0); err != nil {
 		return err
 	}
-	db, l, err := recording(dir)
+	db, l, err := recording(dir, "")
 	if err != nil {
 		return err
 	}

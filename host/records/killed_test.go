@@ -26,7 +26,7 @@ const childFile = "OPENSKILL_TEST_RECORD_INTO"
 
 func TestMain(m *testing.M) {
 	if file := os.Getenv(childFile); file != "" {
-		fmt.Fprintln(os.Stderr, recordForever(file, os.Getenv("OPENSKILL_TEST_ROUND")))
+		fmt.Fprintln(os.Stderr, recordForever(file, os.Getenv("OPENSKILL_TEST_ROUND"), os.Getenv("OPENSKILL_TEST_JOURNAL")))
 		os.Exit(1)
 	}
 	if dir := os.Getenv(smallDisk); dir != "" {
@@ -37,13 +37,13 @@ func TestMain(m *testing.M) {
 
 // recordForever puts calls on record from several goroutines, and says on standard output
 // what was acknowledged.
-func recordForever(file, round string) error {
+func recordForever(file, round, journal string) error {
 	ctx := context.Background()
 	db, err := store.Open(ctx, store.Options{URL: "sqlite:" + file})
 	if err != nil {
 		return err
 	}
-	l, err := records.Open(ctx, records.Options{Store: records.NewStore(db), Log: slog.New(slog.DiscardHandler)})
+	l, err := records.Open(ctx, records.Options{Store: records.NewStore(db), Log: slog.New(slog.DiscardHandler), Journal: journal})
 	if err != nil {
 		return err
 	}
@@ -71,19 +71,26 @@ func recordForever(file, round string) error {
 }
 
 // TestKilledWhileRecording kills a process that puts calls on record, at random moments:
-// whatever was acknowledged is there, the chain is whole, what ran is ended by the next
-// host, and SQLite finds nothing wrong. OPENSKILL_KILLS says how often; 200 takes some
+// whatever was acknowledged is there, by the database or the journal, the chain is whole, what
+// ran is ended by the next host, and SQLite finds nothing wrong. OPENSKILL_KILLS says how often; 200 takes some
 // minutes.
 func TestKilledWhileRecording(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts many processes")
 	}
 	t.Parallel()
+	t.Run("database", func(t *testing.T) { killWhileRecording(t, "") })
+	t.Run("journal", func(t *testing.T) { killWhileRecording(t, t.TempDir()) })
+}
+
+func killWhileRecording(t *testing.T, journal string) {
+	t.Helper()
+	t.Parallel()
 	kills := 20
 	if n, err := strconv.Atoi(os.Getenv("OPENSKILL_KILLS")); err == nil {
 		kills = n
 	}
-	k := killing{file: filepath.Join(t.TempDir(), "test.db"), seen: map[string]uint64{}}
+	k := killing{file: filepath.Join(t.TempDir(), "test.db"), journal: journal, seen: map[string]uint64{}}
 	for round := range kills {
 		k.round(t, round, kills <= 20 || round%20 == 0)
 		if t.Failed() {
@@ -101,7 +108,7 @@ func TestKilledWhileRecording(t *testing.T) {
 
 // killing is what is known of the database in the rounds.
 type killing struct {
-	file                     string
+	file, journal            string
 	seen                     map[string]uint64 // up to which record each chain was verified
 	begun, ended, terminated int
 }
@@ -109,7 +116,7 @@ type killing struct {
 func (k *killing) round(t *testing.T, round int, integrity bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childFile+"="+k.file, fmt.Sprintf("OPENSKILL_TEST_ROUND=%04d", round))
+	cmd.Env = append(os.Environ(), childFile+"="+k.file, "OPENSKILL_TEST_JOURNAL="+k.journal, fmt.Sprintf("OPENSKILL_TEST_ROUND=%04d", round))
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
 	out := musttest.Get(cmd.StdoutPipe())(t)
@@ -134,7 +141,7 @@ func (k *killing) round(t *testing.T, round int, integrity bool) {
 	db := database(t, "sqlite:"+k.file)
 	defer db.Close()
 	s := records.NewStore(db)
-	l := musttest.Get(records.Open(t.Context(), records.Options{Store: s, Log: slog.New(slog.DiscardHandler)}))(t)
+	l := musttest.Get(records.Open(t.Context(), records.Options{Store: s, Log: slog.New(slog.DiscardHandler), Journal: k.journal}))(t)
 	musttest.Do(t, l.Close(t.Context()))
 	for id, what := range said {
 		e, err := s.Execution(t.Context(), "", id)

@@ -316,7 +316,7 @@ func (l *Log) end(j *job) (fast bool, err error) {
 	r := l.open[j.entry.ExecutionID]
 	switch {
 	case r != nil && r.begun && !r.ended:
-		r.ended = true
+		r.ended, j.entry.Of = true, r.started
 		if fast = l.fast(j); !fast {
 			l.push(j)
 		}

@@ -1,10 +1,13 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"time"
 
 	"openskill/sdk/skill"
@@ -80,11 +83,23 @@ func (l *Log) strip(j *job) {
 		j.entry = strippedEntry(j.entry.Of, j.entry.Finished)
 		return
 	}
-	kept := *j.entry.Started // of a call that runs already
+	kept := *j.entry.Started // of a call that runs already, or has ended
 	kept.Input.Truncated = kept.Input.Truncated || kept.Input.JSON != nil
 	kept.Input.JSON, kept.Files = nil, nil
-	if e, err := startedEntry(&kept); err == nil {
-		j.entry = e
+	e, err := startedEntry(&kept)
+	if err != nil {
+		panic(fmt.Sprintf("audit: a record of numbers and names cannot be written: %v", err))
+	}
+	e.Sure, j.entry = true, e
+	if r := l.open[kept.ExecutionID]; r != nil {
+		r.started = &kept
+	}
+	for _, list := range [][]*job{l.writing, l.waiting} {
+		for _, other := range list {
+			if other.entry.Finished != nil && other.entry.ExecutionID == kept.ExecutionID {
+				other.entry.Of = &kept
+			}
+		}
 	}
 }
 
@@ -227,7 +242,7 @@ func (l *Log) put(ctx context.Context, batch []*job, limit time.Time) (works boo
 		l.failed(batch, err)
 		return false
 	case len(batch) == 1:
-		return l.refused(batch[0], err)
+		return l.refused(ctx, batch[0], err, limit)
 	}
 	first, second := batch[:len(batch)/2], batch[len(batch)/2:]
 	if !l.put(ctx, first, limit) {
@@ -266,14 +281,14 @@ func (l *Log) alive(ctx context.Context) error {
 func (l *Log) foreign(ctx context.Context, batch []*job) {
 	for _, j := range batch {
 		switch f := j.entry.Finished; {
-		case j.entry.Seq != 0 || j.again || j.entry.Left != nil:
+		case j.entry.Seq != 0 || j.again || j.entry.Left != nil || f == nil && j.sure:
 		case f == nil:
 			e, err := l.execution(ctx, j.entry.Started)
 			if err != nil && !errors.Is(err, ErrNotFound) {
 				j.unsure = err
 				continue
 			}
-			j.foreign = err != nil || e.Finished != nil && !j.sure || e.Instance != j.entry.Started.Instance || !e.Started.Time.Equal(j.entry.Started.Time)
+			j.foreign = err != nil || e.Finished != nil || e.Instance != j.entry.Started.Instance || !e.Started.Time.Equal(j.entry.Started.Time)
 		default:
 			e, err := l.execution(ctx, j.entry.Of)
 			j.foreign = err != nil || e.Finished == nil || e.Finished.Status != f.Status || !e.Finished.Time.Equal(f.Time)
@@ -337,7 +352,7 @@ func (l *Log) room(e *Entry) {
 
 // landedSure is for what the journal had: its caller was told so. l.mu is held.
 func (l *Log) landedSure(j *job) {
-	if j.entry.Finished != nil || j.foreign {
+	if j.entry.Finished != nil {
 		delete(l.open, j.entry.ExecutionID)
 	}
 	if j.foreign {
@@ -385,6 +400,7 @@ func (l *Log) failed(batch []*job, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.unwritten(batch, err), l.waiting...)
+	slices.SortFunc(l.waiting, func(a, b *job) int { return cmp.Compare(a.at, b.at) }) // of a batch that was tried in halves
 	// What waits behind will not be written soon either.
 	l.refuseWaiting(unavailable("audit.Started", refusedMessage, err))
 }
@@ -438,7 +454,7 @@ func (l *Log) doubt(j *job, err error) {
 // refused treats an entry that the store does not take although it works. An end, and what
 // the journal has, is tried again without what a guest wrote, and when even that is not taken, it is the
 // store that does not work.
-func (l *Log) refused(j *job, err error) (works bool) {
+func (l *Log) refused(ctx context.Context, j *job, err error, limit time.Time) (works bool) {
 	if j.slim {
 		l.failed([]*job{j}, err)
 		return false
@@ -446,9 +462,14 @@ func (l *Log) refused(j *job, err error) (works bool) {
 	l.o.Log.Error("audit: the database refuses a record", slog.String("kind", j.entry.Kind),
 		slog.String("execution_id", j.entry.ExecutionID), slog.Any("error", err))
 	l.mu.Lock()
+	if j.entry.Started != nil && j.sure { // before what follows it
+		l.strip(j)
+		l.mu.Unlock()
+		return l.put(ctx, []*job{j}, limit)
+	}
 	defer l.mu.Unlock()
 	switch {
-	case j.entry.Started != nil && !j.sure:
+	case j.entry.Started != nil:
 		l.doubt(j, err)
 		return true
 	case j.again:
