@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"openskill/host/app"
 	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/internal/cliflag"
@@ -36,7 +37,16 @@ rewrite a chain: store the output of head elsewhere, and compare with verify --a
 
 // withAudit opens the records of the settings' database for as long as do takes.
 func (a *cli) withAudit(ctx context.Context, flags *settingsFlags, do func(records.Store) error) error {
-	return a.withDatabase(ctx, flags, true, auditFailed, func(db *store.DB) error { return do(records.NewStore(db)) })
+	s, err := a.load(flags)
+	if err != nil {
+		return err
+	}
+	return a.withDatabase(ctx, flags, true, auditFailed, func(db *store.DB) error {
+		if err := app.Recover(ctx, s, db, a.logger(level(s, slog.LevelWarn))); err != nil {
+			return auditFailed(err)
+		}
+		return do(records.NewStore(db))
+	})
 }
 
 // withDatabase opens the settings' database for as long as do takes. existing says that it

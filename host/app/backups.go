@@ -16,13 +16,14 @@ import (
 	"openskill/host/app/config"
 	"openskill/host/dispatch/approval"
 	"openskill/host/manifest"
+	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/internal/backup"
 	"openskill/sdk/skill"
 )
 
 // Backup writes what a host with these settings must not lose: the database, which has uploads
-// and approvals, and the names of trusted skills. What can be had again (runtimes, compiled modules) is not in it, nor is
+// and approvals, the journals of records, and the names of trusted skills. What can be had again (runtimes, compiled modules) is not in it, nor is
 // a PostgreSQL database with what it keeps. Hosts may go on working meanwhile; what is
 // begun after the call may be missing.
 func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logger) (*backup.Index, error) {
@@ -41,12 +42,16 @@ func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logg
 	held := lockOf(staging)
 	_, _ = held.TryLock() // where there are no locks, sweepBackups removes nothing
 	defer held.Close()
+	// Before the database, which has what the journals lose meanwhile.
+	if err := records.CopyJournals(journalDir(s), filepath.Join(staging, records.JournalFolder)); err != nil {
+		return nil, fmt.Errorf("host.Backup: %w", err)
+	}
 	database := backup.Part{Name: store.File, From: filepath.Join(staging, store.File)}
 	kind, schema, err := store.Snapshot(ctx, store.Options{URL: s.DatabaseURL, StateDir: d.root, Log: log}, database.From)
 	if err != nil {
 		return nil, err
 	}
-	parts := []backup.Part{database}
+	parts := []backup.Part{database, {Name: records.JournalFolder, From: filepath.Join(staging, records.JournalFolder)}}
 	// Beside the names of trusted skills, what older releases kept in files, and no host of
 	// this one has imported yet.
 	for _, name := range []string{manifest.NamedFile, oldUploads, filepath.Base(approval.Dir(d.root))} {
@@ -121,7 +126,7 @@ func backedUp(name string) bool {
 	switch top {
 	case store.File, manifest.NamedFile:
 		return !below
-	case oldUploads, filepath.Base(approval.Dir("")):
+	case oldUploads, records.JournalFolder, filepath.Base(approval.Dir("")):
 		return below
 	}
 	return false

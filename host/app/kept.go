@@ -45,11 +45,7 @@ func (h *Host) openKept() error {
 	if k.db, err = OpenStore(ctx, s, h.log); err != nil {
 		return err
 	}
-	o := records.Options{Store: records.NewStore(k.db), Policy: records.Policy(s.AuditPayload), Retention: s.AuditRetention(), Log: h.log}
-	if k.db.Kind() == store.SQLite { // other hosts do not see what a host has not written to the database they share
-		o.Journal, o.Sync = filepath.Join(s.StateDir, "journal"), k.db.Durable
-	}
-	k.log, err = records.Open(ctx, o)
+	k.log, err = records.Open(ctx, recordOptions(s, k.db, h.log))
 	if err != nil {
 		return err
 	}
@@ -78,6 +74,22 @@ func (h *Host) openKept() error {
 		Anonymous: s.Anonymous(), Log: h.log, Now: k.log.DatabaseTime,
 	})
 	return err
+}
+
+// recordOptions are how the records of a host with these settings are written.
+func recordOptions(s *config.Settings, db *store.DB, log *slog.Logger) records.Options {
+	o := records.Options{Store: records.NewStore(db), Policy: records.Policy(s.AuditPayload), Retention: s.AuditRetention(), Log: log}
+	if db.RecordsIn != store.InDatabase {
+		o.Journal, o.Sync = journalDir(s), db.RecordsIn == store.OnDisk
+	}
+	return o
+}
+
+func journalDir(s *config.Settings) string { return filepath.Join(s.StateDir, records.JournalFolder) }
+
+// Recover writes the records that killed hosts with these settings left to the database.
+func Recover(ctx context.Context, s *config.Settings, db *store.DB, log *slog.Logger) error {
+	return records.Recover(ctx, recordOptions(s, db, log))
 }
 
 // clockSkew is how far the clock of an issuer of JWTs may be from this host's.

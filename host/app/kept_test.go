@@ -32,9 +32,16 @@ func TestNothingRunsUnrecorded(t *testing.T) {
 	other := musttest.Get(sql.Open("sqlite", "file:"+filepath.Join(s.StateDir, store.File)+"?_txlock=exclusive&_pragma=busy_timeout(60000)"))(t)
 	defer other.Close()
 	tx := musttest.Get(other.BeginTx(t.Context(), nil))(t)
-	for range 3 {
-		if r := call(); r.Success || r.Error.Code != skill.AuditUnavailable || r.Error.Status != 503 {
+	answered, refused := 1, 0
+	for refused < 3 { // until the host knows, the journal has what is answered
+		r := call()
+		switch {
+		case r.Success && refused == 0:
+			answered++
+		case r.Success || r.Error.Code != skill.AuditUnavailable || r.Error.Status != 503:
 			t.Fatalf("with the database locked: %+v", r)
+		default:
+			refused++
 		}
 	}
 	musttest.Do(t, tx.Rollback())
@@ -48,7 +55,7 @@ func TestNothingRunsUnrecorded(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	list, _, err := h.Record().Store().Executions(t.Context(), records.Query{Tenant: "local", Limit: 100})
+	list, _, err := h.Record().Store().Executions(t.Context(), records.Query{Tenant: "local", Limit: 1000})
 	musttest.Do(t, err)
 	good := 0
 	for _, e := range list {
@@ -60,8 +67,8 @@ func TestNothingRunsUnrecorded(t *testing.T) {
 			t.Errorf("an execution is %s", e.Status())
 		}
 	}
-	if good != 2 {
-		t.Errorf("%d successes are on record, of 2", good)
+	if good != answered+1 {
+		t.Errorf("%d successes are on record, of %d", good, answered+1)
 	}
 }
 

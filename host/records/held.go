@@ -9,6 +9,7 @@ import (
 
 // What waits for chains that another host holds, by its tenant, apart from all else: a host
 // that froze in a transaction must not stop the records of tenants whose chains it has not.
+// All records of such a tenant wait there, so that the end of a call comes after its beginning.
 
 const (
 	mostHeld  = 256                   // records of a tenant that wait for its chain; more calls of it are refused
@@ -69,7 +70,43 @@ func (l *Log) setAside(ctx context.Context, batch []*job) []*job {
 		}
 		l.aside(ctx, j)
 	}
+	l.followers()
 	return rest
+}
+
+// heldAlready sets entries of a batch aside whose tenants have others that wait already.
+func (l *Log) heldAlready(ctx context.Context, batch []*job) []*job {
+	l.mu.Lock()
+	none := l.held == nil
+	for _, j := range batch {
+		if j.entry.Left = nil; l.held[j.entry.Tenant] != nil {
+			j.entry.Left = ErrHeld
+		}
+	}
+	l.mu.Unlock()
+	if none {
+		return batch
+	}
+	return l.setAside(ctx, batch)
+}
+
+// followers moves what came after records that wait for chains, of their tenants, to them.
+// l.mu is held.
+func (l *Log) followers() {
+	rest := l.waiting[:0]
+	for _, j := range l.waiting {
+		switch tenant := j.entry.Tenant; {
+		case l.held[tenant] == nil:
+			rest = append(rest, j)
+		case j.again:
+			l.count(j, -1)
+			j.done <- ErrHeld
+		default:
+			l.held[tenant] = append(l.held[tenant], j)
+		}
+	}
+	clear(l.waiting[len(rest):])
+	l.waiting = rest
 }
 
 // follow writes what waits for chains, one after the other, until nothing does.
@@ -128,7 +165,8 @@ func (l *Log) writeHeld(ctx context.Context, tenant string) (free bool, err erro
 			l.landed(j)
 			l.count(j, 1)
 		}
-		l.waiting = append(batch, l.waiting...)
+		l.toWaiting(append(batch, l.held[tenant]...))
+		l.held[tenant] = nil
 		l.mu.Unlock()
 		l.poke()
 	case err != nil:

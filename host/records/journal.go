@@ -166,8 +166,8 @@ func (j *journal) begin() error {
 		if err := os.MkdirAll(j.dir, 0o700); err != nil {
 			return err
 		}
-		l := flock.New(filepath.Join(j.dir, j.name+lockEnd), flock.SetPermissions(0o600))
-		if ok, err := l.TryLock(); err != nil || !ok {
+		l, free, err := lockJournal(j.dir, j.name)
+		if !free {
 			return errors.Join(err, errors.New("the journal cannot be locked"))
 		}
 		j.lock = l

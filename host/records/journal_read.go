@@ -17,23 +17,76 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// feedLeft writes what hosts that were killed left in their journals to the database.
-func (l *Log) feedLeft(ctx context.Context) error {
-	files, err := os.ReadDir(l.o.Journal)
+// Recover does what [Open] does with the journals of hosts that were killed, and nothing if
+// there are none.
+func Recover(ctx context.Context, o Options) error {
+	left, err := journals(o.Journal)
+	for name := range left {
+		lock, free, wrong := lockJournal(o.Journal, name)
+		if err = errors.Join(err, wrong); !free {
+			continue
+		}
+		if err := lock.Close(); err != nil {
+			return err
+		}
+		l, err := Open(ctx, o)
+		if err != nil {
+			return err
+		}
+		return l.Close(ctx)
+	}
+	return err
+}
+
+// JournalFolder is the folder of journals in a state folder.
+const JournalFolder = "journal"
+
+// CopyJournals copies the segments in a folder to a new one, as they are. Hosts may write and
+// delete them meanwhile.
+func CopyJournals(from, to string) error {
+	all, err := journals(from)
+	for _, segments := range all {
+		for _, path := range segments {
+			data, wrong := os.ReadFile(path)
+			if errors.Is(wrong, fs.ErrNotExist) {
+				continue
+			}
+			err = errors.Join(err, wrong, os.MkdirAll(to, 0o700), os.WriteFile(filepath.Join(to, filepath.Base(path)), data, 0o600))
+		}
+	}
+	return err
+}
+
+// journals are the journals in a folder, by their names, with their segments in order.
+func journals(dir string) (map[string][]string, error) {
+	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		err = nil
 	}
-	if err != nil {
-		return err
-	}
-	left := map[string][]string{} // segments in their order, by journal
+	left := map[string][]string{}
 	for _, f := range files {
 		name, _, ok := strings.Cut(strings.TrimSuffix(f.Name(), segmentEnd), "-")
 		if ok && strings.HasSuffix(f.Name(), segmentEnd) {
-			left[name] = append(left[name], filepath.Join(l.o.Journal, f.Name()))
+			left[name] = append(left[name], filepath.Join(dir, f.Name()))
 		} else if name, ok := strings.CutSuffix(f.Name(), lockEnd); ok && left[name] == nil {
 			left[name] = nil
 		}
+	}
+	return left, err
+}
+
+// lockJournal locks a journal, if its host does not live.
+func lockJournal(dir, name string) (lock *flock.Flock, free bool, err error) {
+	lock = flock.New(filepath.Join(dir, name+lockEnd), flock.SetPermissions(0o600))
+	free, err = lock.TryLock()
+	return lock, free && err == nil, err
+}
+
+// feedLeft writes what hosts that were killed left in their journals to the database.
+func (l *Log) feedLeft(ctx context.Context) error {
+	left, err := journals(l.o.Journal)
+	if err != nil {
+		return err
 	}
 	for name, segments := range left {
 		if err := l.feedJournal(ctx, name, segments); err != nil {
@@ -45,8 +98,8 @@ func (l *Log) feedLeft(ctx context.Context) error {
 
 // feedJournal writes one journal to the database and deletes it, unless its host lives.
 func (l *Log) feedJournal(ctx context.Context, name string, segments []string) error {
-	lock := flock.New(filepath.Join(l.o.Journal, name+lockEnd), flock.SetPermissions(0o600))
-	if ok, err := lock.TryLock(); err != nil || !ok {
+	lock, free, err := lockJournal(l.o.Journal, name)
+	if !free {
 		return err
 	}
 	defer lock.Close()

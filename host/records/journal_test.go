@@ -372,7 +372,7 @@ func TestJournalOutlivesOutages(t *testing.T) {
 	running := call("acme")
 	wantCode(t, l.Started(t.Context(), running, nil), "")
 	s.Before(func(context.Context, string) error { return errors.New("gone") })
-	ended := []*records.Started{wholeCall(t, l, "acme")}
+	var ended []*records.Started
 	eventually(t, func() error {
 		c := call("acme")
 		if err := l.Started(t.Context(), c, nil); err != nil {
@@ -391,6 +391,54 @@ func TestJournalOutlivesOutages(t *testing.T) {
 	eventually(t, func() error { return l.Started(t.Context(), call("acme"), nil) })
 	for _, c := range append(ended, running) {
 		wantStatus(t, l.Store(), c.ExecutionID, records.Success, "")
+	}
+	wantWhole(t, s)
+}
+
+// While another host holds the chain of a tenant now and then, each end comes after its beginning.
+func TestJournalOfHeldTenant(t *testing.T) {
+	t.Parallel()
+	s := newFaulty(t)
+	l, _ := withJournal(t, s)
+	done := make(chan struct{})
+	var callers, holder sync.WaitGroup
+	holder.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				s.Hold("")
+				return
+			case <-time.After(3 * time.Millisecond):
+				s.Hold([]string{"acme", ""}[n%2])
+			}
+		}
+	})
+	for n := range 4 {
+		callers.Go(func() {
+			for range 100 {
+				wholeCall(t, l, []string{"acme", "other"}[n%2])
+			}
+		})
+	}
+	callers.Wait()
+	close(done)
+	holder.Wait()
+	musttest.Do(t, l.Close(t.Context()))
+	for _, tenant := range []string{"acme", "other"} {
+		begun, ended := map[string]bool{}, 0
+		for _, r := range musttest.Get(s.Records(t.Context(), tenant, 0, 1000))(t) {
+			switch {
+			case r.Kind == records.KindStarted:
+				begun[r.ExecutionID] = true
+			case !begun[r.ExecutionID]:
+				t.Errorf("%s ends before it begins", r.ExecutionID)
+			default:
+				ended++
+			}
+		}
+		if ended != 200 {
+			t.Errorf("%d calls of %s ended", ended, tenant)
+		}
 	}
 	wantWhole(t, s)
 }

@@ -16,11 +16,14 @@ const (
 	leaseTime   = deadAfter - aliveEvery
 )
 
-// fast reports whether a record may go to the journal first. It may not where only the
-// database can tell that it counts: another host may have this one for dead, or has the
-// tenant's chain, or the tenant has no room. l.mu is held.
+// fast reports whether a record goes to the journal first. It does not where only the database
+// can tell that it counts, since another host may have this one for dead, or a call may begin,
+// since the tenant's chain is held or has no room. l.mu is held.
 func (l *Log) fast(j *job) bool {
-	fast := l.journal != nil && len(l.waiting) < mostSure && l.held[j.entry.Tenant] == nil && l.late[j.entry.Tenant] == 0 && l.leased()
+	fast := l.journal != nil && l.leased()
+	if s := j.entry.Started; s != nil {
+		fast = fast && len(l.waiting) < mostSure && l.held[s.Tenant] == nil && !l.full[s.Tenant]
+	}
 	if fast {
 		l.coming++
 	}

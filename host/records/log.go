@@ -261,7 +261,7 @@ func (l *Log) begin(j *job) (fast bool, err error) {
 		return false, unavailable("audit.Started", refusedMessage, errors.New(why))
 	}
 	l.open[s.ExecutionID] = &run{started: s}
-	if fast = !l.full[s.Tenant] && l.fast(j); !fast {
+	if fast = l.fast(j); !fast {
 		l.push(j)
 	}
 	return fast, nil

@@ -231,6 +231,9 @@ func (l *Log) taken(list []*job) (batch []*job, n int) {
 // put writes a batch. One that fails although the store works is tried in halves, so
 // that an entry that the store will not have costs no other call its record.
 func (l *Log) put(ctx context.Context, batch []*job, limit time.Time) (works bool) {
+	if batch = l.heldAlready(ctx, batch); len(batch) == 0 {
+		return true
+	}
 	err := l.try(ctx, batch)
 	switch {
 	case err == nil:
@@ -399,10 +402,15 @@ func (l *Log) failed(batch []*job, err error) {
 	l.fell(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting = append(l.unwritten(batch, err), l.waiting...)
-	slices.SortFunc(l.waiting, func(a, b *job) int { return cmp.Compare(a.at, b.at) }) // of a batch that was tried in halves
+	l.toWaiting(l.unwritten(batch, err))
 	// What waits behind will not be written soon either.
 	l.refuseWaiting(unavailable("audit.Started", refusedMessage, err))
+}
+
+// toWaiting lets jobs wait again, in the order in which they came. l.mu is held.
+func (l *Log) toWaiting(jobs []*job) {
+	l.waiting = append(jobs, l.waiting...)
+	slices.SortFunc(l.waiting, func(a, b *job) int { return cmp.Compare(a.at, b.at) })
 }
 
 // unwritten refuses the beginnings of a batch that could not be written, and gives what waits
@@ -479,6 +487,6 @@ func (l *Log) refused(ctx context.Context, j *job, err error, limit time.Time) (
 	l.landed(j)
 	l.strip(j)
 	l.count(j, 1)
-	l.waiting = append([]*job{j}, l.waiting...)
+	l.toWaiting([]*job{j})
 	return true
 }

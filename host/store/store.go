@@ -6,9 +6,9 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -64,8 +64,8 @@ type DB struct {
 	// lists of callers are not to hold that up.
 	Urgent *sql.DB
 
-	// Durable says that what is written outlives a power cut, since each write waits for the disk.
-	Durable bool
+	// RecordsIn says where records are before a call goes on.
+	RecordsIn Place
 
 	turns   *gate.Gate // see InTurn
 	changes *gate.Gate // see InTopic
@@ -129,9 +129,10 @@ func (d *DB) Kind() Kind { return d.kind }
 
 // place is what a URL says.
 type place struct {
-	kind Kind
-	most map[string]Quota
-	log  *slog.Logger
+	kind    Kind
+	records Place
+	most    map[string]Quota
+	log     *slog.Logger
 	file fileOptions   // of SQLite
 	net  serverOptions // of PostgreSQL
 }
@@ -152,20 +153,63 @@ func (o Options) parse() (*place, error) {
 	case o.URL == "":
 		return o.there(&place{kind: SQLite, log: o.Log, file: fileOptions{File: filepath.Join(o.StateDir, File)}})
 	case ok && (scheme == "postgres" || scheme == "postgresql"):
-		return &place{kind: Postgres, log: o.Log, net: serverOptions{URL: o.URL, Conns: o.Conns}}, nil
+		address, records, err := cutRecords(o.URL)
+		if err != nil {
+			return wrong(err.Error())
+		}
+		return &place{kind: Postgres, records: cmp.Or(records, InDatabase), log: o.Log, net: serverOptions{URL: address, Conns: o.Conns}}, nil
 	case !ok || scheme != "sqlite":
 		return wrong("OPENSKILL_DATABASE_URL is neither postgres://… nor sqlite:FILE")
 	}
+	rest, records, err := cutRecords(rest)
+	if err != nil {
+		return wrong(err.Error())
+	}
 	file, query, _ := strings.Cut(rest, "?")
-	q, err := url.ParseQuery(query)
-	full := err == nil && len(q) == 1 && strings.EqualFold(strings.Join(q["synchronous"], " "), "full")
+	full := strings.EqualFold(query, "synchronous=full")
 	switch {
 	case query != "" && !full:
-		return wrong("sqlite:FILE may have ?synchronous=full behind it, and nothing else")
+		return wrong("sqlite:FILE accepts ?synchronous=full and ?records=database|host|disk, and nothing else")
+	case full && records == "":
+		records = OnDisk
+	}
+	records = cmp.Or(records, OnHost)
+	switch {
 	case file == "" || strings.HasPrefix(file, ":") || strings.ContainsRune(file, 0):
 		return wrong("sqlite: needs the name of a file, such as sqlite:/var/lib/openskill/openskill.db")
 	}
-	return o.there(&place{kind: SQLite, log: o.Log, file: fileOptions{File: file, Full: full}})
+	return o.there(&place{kind: SQLite, records: records, log: o.Log, file: fileOptions{File: file, Full: full}})
+}
+
+// Place is where records are before a call goes on, as a URL says it behind records=.
+type Place string
+
+// The places. From a journal of the host, records come into the database a moment later.
+const (
+	InDatabase Place = "database"
+	OnHost     Place = "host" // in a journal, which outlives the process
+	OnDisk     Place = "disk" // in a journal, which outlives a power cut
+)
+
+// cutRecords takes records= out of the query of a URL.
+func cutRecords(from string) (rest string, records Place, err error) {
+	rest, query, _ := strings.Cut(from, "?")
+	var others []string
+	for part := range strings.SplitSeq(query, "&") {
+		value, ok := strings.CutPrefix(part, "records=")
+		switch {
+		case !ok && part != "":
+			others = append(others, part)
+		case ok && (records != "" || !slices.Contains([]Place{InDatabase, OnHost, OnDisk}, Place(value))):
+			return "", "", errors.New("records= in OPENSKILL_DATABASE_URL accepts database, host or disk, once")
+		case ok:
+			records = Place(value)
+		}
+	}
+	if len(others) > 0 {
+		rest += "?" + strings.Join(others, "&")
+	}
+	return rest, records, nil
 }
 
 // there refuses a file that must be there and is not.
@@ -184,7 +228,7 @@ func (o Options) there(p *place) (*place, error) {
 
 // connect opens the database as it is.
 func (p *place) connect(ctx context.Context) (*DB, error) {
-	d := &DB{kind: p.kind, log: p.log, most: p.most, changes: gate.New(gate.Options{Places: 4, Queue: 256}), prepared: map[string]*sql.Stmt{}}
+	d := &DB{kind: p.kind, RecordsIn: cmp.Or(p.records, OnHost), log: p.log, most: p.most, changes: gate.New(gate.Options{Places: 4, Queue: 256}), prepared: map[string]*sql.Stmt{}}
 	together := 1 // on SQLite one transaction writes
 	switch p.kind {
 	case Postgres:
@@ -219,7 +263,6 @@ func (p *place) connect(ctx context.Context) (*DB, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.Durable = p.file.Full
 		d.Write, d.Read, d.Records, d.Urgent, d.close = pools.Write, pools.Read, pools.Write, pools.Look, pools.Close
 	}
 	d.turns = gate.New(gate.Options{Places: together, Queue: 4096})

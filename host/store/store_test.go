@@ -15,9 +15,31 @@ import (
 	"openskill/internal/musttest"
 
 	"openskill/host/store"
+	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
 	"openskill/sdk/skill"
 )
+
+// Where records are before a call goes on follows from the URL.
+func TestWhereRecordsAre(t *testing.T) {
+	server := pgtest.New(t).Database(t)
+	for url, want := range map[string]store.Place{
+		"sqlite:FILE": store.OnHost, "sqlite:FILE?synchronous=full": store.OnDisk, "sqlite:FILE?records=database&synchronous=full": store.InDatabase,
+		"sqlite:FILE?records=disk": store.OnDisk, "postgres": store.InDatabase, "postgres&records=host": store.OnHost, "postgres&records=disk": store.OnDisk,
+	} {
+		t.Run(url, func(t *testing.T) {
+			url = strings.ReplaceAll(url, "FILE", filepath.Join(t.TempDir(), "test.db"))
+			if rest, ok := strings.CutPrefix(url, "postgres"); ok {
+				url = server + rest
+			}
+			d := musttest.Get(store.Open(t.Context(), store.Options{URL: url}))(t)
+			defer d.Close()
+			if d.RecordsIn != want {
+				t.Errorf("they are in %q, want %q", d.RecordsIn, want)
+			}
+		})
+	}
+}
 
 func TestWhichDatabase(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -31,6 +53,8 @@ func TestWhichDatabase(t *testing.T) {
 		"memory":              {"sqlite::memory:", skill.InvalidArgument},
 		"unknown option":      {"sqlite:x.db?password=hunter2", skill.InvalidArgument},
 		"one option too many": {"sqlite:x.db?synchronous=full&synchronous=full", skill.InvalidArgument},
+		"a bad place":         {"sqlite:x.db?records=hunter2", skill.InvalidArgument},
+		"two places":          {"postgres://root:hunter2@127.0.0.1:1/x?records=host&records=disk", skill.InvalidArgument},
 		"NUL":                 {"sqlite:x\x00.db", skill.InvalidArgument},
 		"a port of letters":   {"postgres://root:hunter2@localhost:hunter2/x", skill.InvalidArgument},
 		"a bad escape":        {"postgres://root:hunter2%zz@localhost/x", skill.InvalidArgument},
