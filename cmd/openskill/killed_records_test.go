@@ -114,7 +114,7 @@ func looks(t *testing.T, state string, answered map[string]bool) {
 	t.Helper()
 	db := musttest.Get(store.Open(t.Context(), store.Options{StateDir: state}))(t)
 	defer db.Close()
-	musttest.Do(t, records.Recover(t.Context(), records.Options{Store: records.NewStore(db), Journal: filepath.Join(state, records.JournalFolder)}))
+	musttest.Do(t, records.Recover(t.Context(), records.Options{Store: records.NewStore(db), Journal: db.Journals}))
 	report := musttest.Get(records.Verify(t.Context(), records.NewStore(db), records.VerifyOptions{Rows: true}))(t)
 	for _, c := range report.Chains {
 		if c.Fault != nil {

@@ -16,7 +16,6 @@ import (
 	"openskill/host/app/config"
 	"openskill/host/dispatch/approval"
 	"openskill/host/manifest"
-	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/internal/backup"
 	"openskill/sdk/skill"
@@ -42,16 +41,17 @@ func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logg
 	held := lockOf(staging)
 	_, _ = held.TryLock() // where there are no locks, sweepBackups removes nothing
 	defer held.Close()
-	// Before the database, which has what the journals lose meanwhile.
-	if err := records.CopyJournals(journalDir(s), filepath.Join(staging, records.JournalFolder)); err != nil {
+	from := store.Options{URL: s.DatabaseURL, StateDir: d.root, Log: log}
+	journals := backup.Part{Name: store.Journals, From: filepath.Join(staging, store.Journals)}
+	if err := store.SnapshotJournals(from, journals.From); err != nil {
 		return nil, fmt.Errorf("host.Backup: %w", err)
 	}
 	database := backup.Part{Name: store.File, From: filepath.Join(staging, store.File)}
-	kind, schema, err := store.Snapshot(ctx, store.Options{URL: s.DatabaseURL, StateDir: d.root, Log: log}, database.From)
+	kind, schema, err := store.Snapshot(ctx, from, database.From)
 	if err != nil {
 		return nil, err
 	}
-	parts := []backup.Part{database, {Name: records.JournalFolder, From: filepath.Join(staging, records.JournalFolder)}}
+	parts := []backup.Part{database, journals}
 	// Beside the names of trusted skills, what older releases kept in files, and no host of
 	// this one has imported yet.
 	for _, name := range []string{manifest.NamedFile, oldUploads, filepath.Base(approval.Dir(d.root))} {
@@ -126,7 +126,7 @@ func backedUp(name string) bool {
 	switch top {
 	case store.File, manifest.NamedFile:
 		return !below
-	case oldUploads, records.JournalFolder, filepath.Base(approval.Dir("")):
+	case oldUploads, store.Journals, filepath.Base(approval.Dir("")):
 		return below
 	}
 	return false

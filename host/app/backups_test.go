@@ -53,7 +53,10 @@ func TestBackupOfAHostAtWork(t *testing.T) {
 		})
 	}
 	var archives []*bytes.Buffer
+	var answered []string // of the call before each: the journal may have its records
 	for range 3 {
+		r := v.host.Invoke(t.Context(), skill.Local(), skill.Request{SkillID: "up", Input: []byte("{}")})
+		answered = append(answered, r.Meta.ExecutionID)
 		var b bytes.Buffer
 		musttest.Get(Backup(t.Context(), s, &b, slog.New(slog.DiscardHandler)))(t)
 		archives = append(archives, &b)
@@ -61,7 +64,7 @@ func TestBackupOfAHostAtWork(t *testing.T) {
 	close(stop)
 	at.Wait()
 
-	for _, archive := range archives {
+	for n, archive := range archives {
 		dir := filepath.Join(t.TempDir(), "state")
 		x := musttest.Get(Restore(t.Context(), dir, archive))(t)
 		if x.Database != "sqlite" || x.Schema == 0 || x.Program != Version {
@@ -71,6 +74,9 @@ func TestBackupOfAHostAtWork(t *testing.T) {
 		report, err := records.Verify(t.Context(), records.NewStore(h.kept.db), records.VerifyOptions{Rows: true})
 		if err != nil || !report.Whole() {
 			t.Errorf("the record: %+v, %v", report, err)
+		}
+		if e, err := h.Record().Store().Execution(t.Context(), "local", answered[n]); err != nil || e.Status() != records.Success {
+			t.Errorf("the call before the backup is %+v on record, %v", e, err)
 		}
 		ask := func(id skill.ID) string {
 			for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {

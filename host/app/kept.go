@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"time"
 
 	"openskill/host/agent/llm"
@@ -80,12 +79,10 @@ func (h *Host) openKept() error {
 func recordOptions(s *config.Settings, db *store.DB, log *slog.Logger) records.Options {
 	o := records.Options{Store: records.NewStore(db), Policy: records.Policy(s.AuditPayload), Retention: s.AuditRetention(), Log: log}
 	if db.RecordsIn != store.InDatabase {
-		o.Journal, o.Sync = journalDir(s), db.RecordsIn == store.OnDisk
+		o.Journal, o.Sync = db.Journals, db.RecordsIn == store.OnDisk
 	}
 	return o
 }
-
-func journalDir(s *config.Settings) string { return filepath.Join(s.StateDir, records.JournalFolder) }
 
 // Recover writes the records that killed hosts with these settings left to the database.
 func Recover(ctx context.Context, s *config.Settings, db *store.DB, log *slog.Logger) error {

@@ -240,8 +240,9 @@ func (j *journal) close(done bool) error {
 			errs = append(errs, s.file.Close())
 		}
 	}
+	errs = append(errs, j.lock.Close())
 	if done {
-		errs = append(errs, os.Remove(j.lock.Path()))
+		_ = os.Remove(j.lock.Path()) // after the lock is free: some systems remove no file that is open
 	}
-	return errors.Join(append(errs, j.lock.Close())...)
+	return errors.Join(errs...)
 }

@@ -38,25 +38,6 @@ func Recover(ctx context.Context, o Options) error {
 	return err
 }
 
-// JournalFolder is the folder of journals in a state folder.
-const JournalFolder = "journal"
-
-// CopyJournals copies the segments in a folder to a new one, as they are. Hosts may write and
-// delete them meanwhile.
-func CopyJournals(from, to string) error {
-	all, err := journals(from)
-	for _, segments := range all {
-		for _, path := range segments {
-			data, wrong := os.ReadFile(path)
-			if errors.Is(wrong, fs.ErrNotExist) {
-				continue
-			}
-			err = errors.Join(err, wrong, os.MkdirAll(to, 0o700), os.WriteFile(filepath.Join(to, filepath.Base(path)), data, 0o600))
-		}
-	}
-	return err
-}
-
 // journals are the journals in a folder, by their names, with their segments in order.
 func journals(dir string) (map[string][]string, error) {
 	files, err := os.ReadDir(dir)
@@ -134,7 +115,9 @@ func (l *Log) feedJournal(ctx context.Context, name string, segments []string) e
 			return err
 		}
 	}
-	return os.Remove(lock.Path())
+	err = lock.Close()
+	_ = os.Remove(lock.Path()) // another host may have been faster
+	return err
 }
 
 // feeding is one journal on its way to the database.

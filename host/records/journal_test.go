@@ -192,7 +192,7 @@ func TestJournalOfLiveHost(t *testing.T) {
 	wantWhole(t, s)
 }
 
-// T795: what is torn, changed or missing in a journal is named, and all else is on record.
+// What is torn, changed or missing in a journal is named, and all else is on record.
 func TestDamagedJournal(t *testing.T) {
 	t.Parallel()
 	const head, record = 20 + 8 + 32, 4 + 32

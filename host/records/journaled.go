@@ -118,6 +118,17 @@ func (l *Log) catchUp(ctx context.Context) error {
 	}
 }
 
+// Waiting is how many records the database does not have yet.
+func (l *Log) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.waiting) + len(l.writing)
+	for _, held := range l.held {
+		n += len(held)
+	}
+	return n
+}
+
 // oldest is the place of the first record that the database may not have. l.mu is held.
 func (l *Log) oldest() uint64 {
 	oldest := l.places + 1

@@ -152,18 +152,22 @@ func TestOutagesOfPostgres(t *testing.T) {
 	})
 	t.Run("connections are cut under load", func(t *testing.T) {
 		address := server.Database(t)
-		cutUnderLoad(t, records.NewStore(database(t, address)), address)
+		cutUnderLoad(t, records.NewStore(database(t, address)), address, "")
+	})
+	t.Run("connections are cut under load, with a journal", func(t *testing.T) {
+		address := server.Database(t)
+		cutUnderLoad(t, records.NewStore(database(t, address)), address, t.TempDir())
 	})
 }
 
 // cutUnderLoad ends connections in the middle of transactions: what was acknowledged is
 // on record, and what was not is not left running there.
-func cutUnderLoad(t *testing.T, s records.Store, address string) {
+func cutUnderLoad(t *testing.T, s records.Store, address, journal string) {
 	t.Helper()
 	u := musttest.Get(url.Parse(address))(t)
 	conn := musttest.Get(pgx.Connect(t.Context(), address))(t)
 	defer conn.Close(context.Background())
-	l := open(t, s, nil)
+	l := open(t, s, func(o *records.Options) { o.Journal = journal })
 	var mu sync.Mutex
 	began, ended := map[string]bool{}, map[string]bool{}
 	var stop atomic.Bool

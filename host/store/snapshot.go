@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"openskill/sdk/skill"
 )
@@ -38,6 +39,32 @@ func Snapshot(ctx context.Context, o Options, to string) (kind Kind, schema int6
 		return SQLite, 0, fmt.Errorf("store.Snapshot: %w", err)
 	}
 	return SQLite, schema, errors.Join(os.Chmod(to, 0o600), signOut(ctx, to))
+}
+
+// SnapshotJournals copies the journals of a SQLite database to a folder. It comes before the
+// Snapshot, which has what hosts delete meanwhile.
+func SnapshotJournals(o Options, to string) error {
+	where, err := o.parse()
+	if err != nil || where.kind == Postgres {
+		return err
+	}
+	files, err := os.ReadDir(where.journals)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err = errors.Join(err, os.Mkdir(to, 0o700)); err != nil {
+		return err
+	}
+	for _, f := range files {
+		data, err := os.ReadFile(filepath.Join(where.journals, f.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := errors.Join(err, os.WriteFile(filepath.Join(to, f.Name()), data, 0o600)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // signOut removes the sessions of the console from a copy: one that comes back must not undo that

@@ -64,8 +64,10 @@ type DB struct {
 	// lists of callers are not to hold that up.
 	Urgent *sql.DB
 
-	// RecordsIn says where records are before a call goes on.
+	// RecordsIn says where records are before a call goes on, and Journals is the folder of those
+	// that are not in the database.
 	RecordsIn Place
+	Journals  string
 
 	turns   *gate.Gate // see InTurn
 	changes *gate.Gate // see InTopic
@@ -129,12 +131,13 @@ func (d *DB) Kind() Kind { return d.kind }
 
 // place is what a URL says.
 type place struct {
-	kind    Kind
-	records Place
-	most    map[string]Quota
-	log     *slog.Logger
-	file fileOptions   // of SQLite
-	net  serverOptions // of PostgreSQL
+	kind     Kind
+	records  Place
+	journals string
+	most     map[string]Quota
+	log      *slog.Logger
+	file    fileOptions   // of SQLite
+	net     serverOptions // of PostgreSQL
 }
 
 func (o Options) parse() (*place, error) {
@@ -157,7 +160,7 @@ func (o Options) parse() (*place, error) {
 		if err != nil {
 			return wrong(err.Error())
 		}
-		return &place{kind: Postgres, records: cmp.Or(records, InDatabase), log: o.Log, net: serverOptions{URL: address, Conns: o.Conns}}, nil
+		return &place{kind: Postgres, records: cmp.Or(records, InDatabase), journals: filepath.Join(o.StateDir, "journal"), log: o.Log, net: serverOptions{URL: address, Conns: o.Conns}}, nil
 	case !ok || scheme != "sqlite":
 		return wrong("OPENSKILL_DATABASE_URL is neither postgres://… nor sqlite:FILE")
 	}
@@ -212,8 +215,15 @@ func cutRecords(from string) (rest string, records Place, err error) {
 	return rest, records, nil
 }
 
+// Journals is the folder of the journals of a SQLite database in a state folder; one with another
+// name has it beside its file as well, so that records come into no other database.
+const Journals = File + journalsEnd
+
+const journalsEnd = ".records"
+
 // there refuses a file that must be there and is not.
 func (o Options) there(p *place) (*place, error) {
+	p.journals = p.file.File + journalsEnd
 	if !o.Existing {
 		return p, nil
 	}
@@ -228,7 +238,7 @@ func (o Options) there(p *place) (*place, error) {
 
 // connect opens the database as it is.
 func (p *place) connect(ctx context.Context) (*DB, error) {
-	d := &DB{kind: p.kind, RecordsIn: cmp.Or(p.records, OnHost), log: p.log, most: p.most, changes: gate.New(gate.Options{Places: 4, Queue: 256}), prepared: map[string]*sql.Stmt{}}
+	d := &DB{kind: p.kind, RecordsIn: cmp.Or(p.records, OnHost), Journals: p.journals, log: p.log, most: p.most, changes: gate.New(gate.Options{Places: 4, Queue: 256}), prepared: map[string]*sql.Stmt{}}
 	together := 1 // on SQLite one transaction writes
 	switch p.kind {
 	case Postgres:

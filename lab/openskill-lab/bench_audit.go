@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -22,17 +24,21 @@ import (
 )
 
 // benchAudit is the suite audit: what it costs to have calls on record, before they begin
-// and before they are answered, with one caller and with many at once. The baseline
-// writes each record by itself.
+// and before they are answered, with one caller and with many at once, and how long a
+// call waits for both if others come now and then. The baseline writes each record by itself.
 func (a *cli) benchAudit(ctx context.Context, o *benchOptions) (rows []measure.Row, err error) {
-	calls, rounds := map[int]int{1: 200, 8: 800, mostClients: 3200}, 15
+	calls, rounds := map[int]int{now: 1, 1: 200, 8: 800, mostClients: 3200}, 15
 	if o.quick {
-		calls, rounds = map[int]int{1: 10, 8: 40, mostClients: 200}, 2
+		calls, rounds = map[int]int{now: 1, 1: 10, 8: 40, mostClients: 200}, 2
 	}
 	var cases []measure.Case
-	for _, callers := range []int{1, 8, mostClients} {
+	for _, callers := range []int{now, 1, 8, mostClients} {
 		if name := callersName(callers); o.wanted("audit", name) {
-			cases = append(cases, measure.Case{Suite: "audit", Name: name, N: rounds, Most: 20 * time.Second})
+			n := rounds
+			if callers == now && !o.quick {
+				n = 500
+			}
+			cases = append(cases, measure.Case{Suite: "audit", Name: name, N: n, Most: 20 * time.Second})
 		}
 	}
 	if len(cases) == 0 {
@@ -50,14 +56,19 @@ func (a *cli) benchAudit(ctx context.Context, o *benchOptions) (rows []measure.R
 		alone     bool
 	}{
 		{"SQLite, each record by itself", "sqlite:" + dir + "/alone.db", true},
-		{"SQLite", "sqlite:" + dir + "/together.db", false},
+		{"SQLite, records=database", "sqlite:" + dir + "/together.db?records=database", false},
+		{"SQLite", "sqlite:" + dir + "/journal.db", false},
 		{"PostgreSQL", o.postgres, false},
+		{"PostgreSQL, records=host", withRecords(o.postgres), false},
 	} {
+		if v.url == "" && v.name != "PostgreSQL" {
+			continue
+		}
 		if v.url == "" {
 			a.say("audit: PostgreSQL is measured with --postgres URL, an empty database that is filled")
 			continue
 		}
-		c, err := openRecordedCalls(ctx, v.url, v.alone)
+		c, err := openRecordedCalls(ctx, v.url, filepath.Join(dir, fmt.Sprint("journal-", len(measured))), v.alone)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +97,24 @@ func (a *cli) benchAudit(ctx context.Context, o *benchOptions) (rows []measure.R
 	return rows, nil
 }
 
+// now is the case of a call that comes alone, now and then.
+const now = 0
+
+// withRecords is a URL of PostgreSQL with a journal.
+func withRecords(url string) string {
+	switch {
+	case url == "":
+		return ""
+	case strings.Contains(url, "?"):
+		return url + "&records=host"
+	}
+	return url + "?records=host"
+}
+
 func callersName(n int) string {
+	if n == now {
+		return "a call waits for its records"
+	}
 	if n == 1 {
 		return "records of a call, 1 caller"
 	}
@@ -96,15 +124,15 @@ func callersName(n int) string {
 // audited gives variants their goals: so many calls a second when many come at once.
 func audited(variants []measure.Variant, callers int) []measure.Variant {
 	out := append([]measure.Variant(nil), variants...)
-	if callers < mostClients {
-		return out
-	}
 	for i := range out {
-		switch out[i].Name {
-		case "SQLite":
-			out[i].Goals = []measure.Goal{measure.Median(time.Second / 5000)}
-		case "PostgreSQL":
-			out[i].Goals = []measure.Goal{measure.Median(time.Second / 3000)}
+		journal := out[i].Name == "SQLite" || out[i].Name == "PostgreSQL, records=host"
+		switch {
+		case callers == now && journal:
+			out[i].Goals = []measure.Goal{measure.Median(25 * time.Microsecond)}
+		case callers == mostClients && out[i].Name == "SQLite":
+			out[i].Goals = []measure.Goal{measure.Median(time.Second / 25_000)}
+		case callers == mostClients && journal:
+			out[i].Goals = []measure.Goal{measure.Median(time.Second / 10_000)}
 		}
 	}
 	return out
@@ -118,13 +146,17 @@ type recordedCalls struct {
 	callers, total int
 }
 
-func openRecordedCalls(ctx context.Context, url string, alone bool) (*recordedCalls, error) {
+func openRecordedCalls(ctx context.Context, url, journal string, alone bool) (*recordedCalls, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	db, err := store.Open(ctx, store.Options{URL: url, Log: quiet})
 	if err != nil {
 		return nil, err
 	}
-	l, err := records.Open(ctx, records.Options{Store: records.NewStore(db), Log: quiet})
+	options := records.Options{Store: records.NewStore(db), Log: quiet}
+	if db.RecordsIn != store.InDatabase {
+		options.Journal = journal
+	}
+	l, err := records.Open(ctx, options)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -138,6 +170,12 @@ func (c *recordedCalls) Close() error {
 
 // run gives the time of one call among many: that of all, by their number.
 func (c *recordedCalls) run(ctx context.Context) (time.Duration, error) {
+	if c.callers == now {
+		time.Sleep(5 * time.Millisecond)
+		began := time.Now()
+		err := c.call(ctx, "tenant-0")
+		return time.Since(began), err
+	}
 	all, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
 	began := time.Now()
@@ -159,6 +197,9 @@ func (c *recordedCalls) run(ctx context.Context) (time.Duration, error) {
 }
 
 func (c *recordedCalls) note() string {
+	if c.callers == now {
+		return "both records; 5 ms between calls"
+	}
 	return fmt.Sprintf("the time of %d calls, by their number", c.total)
 }
 

@@ -12,7 +12,7 @@ func TestBenchAudit(t *testing.T) {
 	var said bytes.Buffer
 	a := &cli{stdout: &said, stderr: &said}
 	rows, err := a.benchAudit(t.Context(), &benchOptions{quick: true, filter: "audit/"})
-	if err != nil || len(rows) != 6 {
+	if err != nil || len(rows) != 12 {
 		t.Fatalf("%d rows, %v: %s", len(rows), err, &said)
 	}
 	for _, r := range rows {

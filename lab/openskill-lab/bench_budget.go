@@ -301,7 +301,7 @@ func budgetRows(name string, n int, times map[string][]time.Duration, guest stri
 	row("HTTP", "fasthttp on both sides, with one answer for all", one(wayHTTP), wayTCP)
 	row("the edge", "floor: to read and write the JSON", one(wayEdge), wayHTTP)
 	row("the door", "floor: both schemas, and the line in the log", one(wayDoor), wayRunner, wayRecord)
-	row("the record", "two transactions, one before the run and one after it; calls at the same time share them", one(wayRecord))
+	row("the record", "two appends to the journal, one before the run and one after it", one(wayRecord))
 	row("the hop to a worker and back", "floor: two processes that hand bytes over: "+measure.Span(median[wayHand])+", at best "+measure.Span(least[wayHand]), one(wayApart), wayHere)
 	row("the runner", "floor: to see that the skill's files are the same", one(wayRunner), wayTake, wayGuest, wayBack)
 	row("an instance is taken", "floor: to set limits, clock and streams", one(wayTake))

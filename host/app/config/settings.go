@@ -102,7 +102,7 @@ type Settings struct {
 	OIDCClientSecret string `env:"OPENSKILL_OIDC_CLIENT_SECRET" accepts:"a client secret" doc:"OpenID client secret; default: none, as for public clients"`
 	OIDCScopes       string `env:"OPENSKILL_OIDC_SCOPES" default:"openid,profile" flag:"oidc-scopes" accepts:"comma-separated scopes, including openid" doc:"scopes requested from the OpenID provider by the console, and by MCP clients when OPENSKILL_JWT_ROLES is set"`
 
-	DatabaseURL   string       `env:"OPENSKILL_DATABASE_URL" accepts:"postgres://… or sqlite:FILE" doc:"database of keys, records and definitions; default: a SQLite file in the state folder"`
+	DatabaseURL   string       `env:"OPENSKILL_DATABASE_URL" accepts:"postgres://… or sqlite:FILE" doc:"database of keys, records and definitions; default: a SQLite file in the state folder. records=database, host or disk in the query says where the record of a call is before the call goes on"`
 	AuditPayload  AuditPayload `env:"OPENSKILL_AUDIT_PAYLOAD" default:"hash" flag:"audit-payload" oneof:"none hash redacted full" doc:"input and output stored in call records"`
 	KeepLogs      KeepLogs     `env:"OPENSKILL_KEEP_LOGS" default:"none" flag:"keep-logs" oneof:"none failed all" doc:"executions whose standard error tail is stored, for as long as artifacts"`
 	Record        Record       `env:"OPENSKILL_RECORD" default:"off" flag:"record" oneof:"off on" doc:"recording of executions for replay"`

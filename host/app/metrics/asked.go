@@ -13,6 +13,7 @@ type Sources struct {
 	// be.
 	Load    func() (running, waiting, places, waitingPlaces int)
 	Workers func() workers.Stats
+	Waiting func() int // records that the database does not have yet
 	// Images tells of the images in memory, in workers or in the host's own process.
 	Images func() workers.Images
 	// Disk tells of the disk of the state folder, in bytes; ok is false where the system
@@ -29,7 +30,7 @@ type asked struct {
 var descriptions = func() map[string]*prometheus.Desc {
 	all := map[string]*prometheus.Desc{}
 	for _, name := range []string{
-		callsRunning, callsWaiting, callPlaces, waitingPlaces, workersLive, workersMost, workerCalls, workerStarts, workerCold, workerEvictions, workerCrashes, images, imageBytes, imagesMade, imagesDropped, imageRestores, stateFree, stateSize, skillLabels,
+		callsRunning, callsWaiting, callPlaces, waitingPlaces, auditWaiting, workersLive, workersMost, workerCalls, workerStarts, workerCold, workerEvictions, workerCrashes, images, imageBytes, imagesMade, imagesDropped, imageRestores, stateFree, stateSize, skillLabels,
 	} {
 		f := row(name)
 		all[name] = prometheus.NewDesc(f.Name, f.Help, f.Labels, nil)
@@ -60,6 +61,9 @@ func (a *asked) Collect(to chan<- prometheus.Metric) {
 		tell(callsWaiting, float64(waiting))
 		tell(callPlaces, float64(places))
 		tell(waitingPlaces, float64(line))
+	}
+	if a.from.Waiting != nil {
+		tell(auditWaiting, float64(a.from.Waiting()))
 	}
 	if a.from.Workers != nil {
 		w := a.from.Workers()

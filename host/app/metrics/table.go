@@ -34,6 +34,7 @@ const (
 	quotaRefusals     = "openskill_quota_refusals_total"
 	auditDuration     = "openskill_audit_duration_seconds"
 	auditFailures     = "openskill_audit_failures_total"
+	auditWaiting      = "openskill_audit_waiting"
 	httpRequests      = "openskill_http_requests_total"
 	httpDuration      = "openskill_http_request_duration_seconds"
 	httpRefused       = "openskill_http_refused_total"
@@ -81,6 +82,7 @@ var table = []Family{
 	{waitingPlaces, Gauge, nil, "Calls that may wait for a place; one more is refused with 429."},
 	{quotaRefusals, Counter, []string{"limit", "unit"}, "Calls that a quota refused: whose (limit: tenant, principal or skill) and of what (unit)."},
 	{auditDuration, Histogram, []string{"record"}, "Time to have a record on disk, in seconds: of the start of a run (started), of its end (finished)."},
+	{auditWaiting, Gauge, nil, "Records that the database does not have yet: they are in the journal of the host, or their calls wait."},
 	{auditFailures, Counter, []string{"record"}, "Records that could not be written in time; the call is answered with AUDIT_UNAVAILABLE."},
 	{httpRequests, Counter, []string{"method", "route", "status"}, "Answered HTTP requests, by the route of openapi.yaml (none where no route takes it) and status."},
 	{httpDuration, Histogram, []string{"route"}, "Time from the head of a request to its answer, in seconds; of a stream, to its head."},
