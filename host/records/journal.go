@@ -103,7 +103,7 @@ func payload(e *Entry) []byte {
 		kind = 'f'
 	}
 	p := make([]byte, 0, 3+len(e.Tenant)+len(e.Body))
-	p = binary.BigEndian.AppendUint16(append(p, kind), uint16(len(e.Tenant))) //nolint:gosec // a tenant is at most 64 bytes
+	p = binary.BigEndian.AppendUint16(append(p, kind), uint16(len(e.Tenant)))
 	return append(append(p, e.Tenant...), e.Body...)
 }
 
@@ -122,7 +122,7 @@ func (j *journal) write(payloads [][]byte) (*segment, error) {
 	b := make([]byte, 0, size)
 	for _, p := range payloads {
 		hash = follow(hash, p)
-		b = binary.BigEndian.AppendUint32(b, uint32(len(p))) //nolint:gosec // a body is bounded by what a record keeps
+		b = binary.BigEndian.AppendUint32(b, uint32(len(p)))
 		b = append(append(b, hash[:]...), p...)
 	}
 	if err := s.write(b, j.sync); err != nil {

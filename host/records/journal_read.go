@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -101,7 +102,7 @@ func (l *Log) feedJournal(ctx context.Context, name string, segments []string) e
 	}
 	if f.records > 0 {
 		l.o.Log.Warn("audit: the records of a host that crashed were written to the database",
-			"records", f.records, "new", f.fresh)
+			slog.Int("records", f.records), slog.Int("new", f.fresh))
 	}
 	for _, path := range segments {
 		to := path + ".damaged" // for the operator
@@ -141,7 +142,7 @@ func (f *feeding) damage(at int, what string) {
 	}
 	f.damaged[f.path] = true
 	f.log.o.Log.Error("audit: the journal is damaged: calls may be missing from the records; the file is kept",
-		"file", f.path+".damaged", "offset", at, "problem", what)
+		slog.String("file", f.path+".damaged"), slog.Int("offset", at), slog.String("problem", what))
 }
 
 // segment reads a segment. What is damaged is left out, and what follows it is read.

@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 )
@@ -167,7 +168,7 @@ func (l *Log) caughtUp() {
 	l.mu.Unlock()
 	for _, s := range over {
 		if err := s.remove(); err != nil {
-			l.o.Log.Warn("audit: cannot delete a segment of the journal", "error", err)
+			l.o.Log.Warn("audit: cannot delete a segment of the journal", slog.Any("error", err))
 		}
 	}
 }

@@ -136,8 +136,8 @@ type place struct {
 	journals string
 	most     map[string]Quota
 	log      *slog.Logger
-	file    fileOptions   // of SQLite
-	net     serverOptions // of PostgreSQL
+	file     fileOptions   // of SQLite
+	net      serverOptions // of PostgreSQL
 }
 
 func (o Options) parse() (*place, error) {
