@@ -13,7 +13,8 @@ import (
 
 const (
 	journalRest = 20 * time.Millisecond // how long sure records wait for others
-	mostSure    = 512                   // records that wait for the database while calls do not; beyond that they wait with them
+	mostSure    = 512                   // records that wait for the database while calls do not; beyond that calls wait, too
+	mostBehind  = time.Second / 4       // how long the database may need for them
 	leaseTime   = deadAfter - aliveEvery
 )
 
@@ -23,7 +24,7 @@ const (
 func (l *Log) fast(j *job) bool {
 	fast := l.journal != nil && l.leased()
 	if s := j.entry.Started; s != nil {
-		fast = fast && len(l.waiting) < mostSure && l.held[s.Tenant] == nil && !l.full[s.Tenant]
+		fast = fast && len(l.waiting) < mostSure && time.Duration(len(l.waiting))*l.pace < mostBehind && l.held[s.Tenant] == nil && !l.full[s.Tenant]
 	}
 	if fast {
 		l.coming++
@@ -140,6 +141,13 @@ func (l *Log) oldest() uint64 {
 		oldest = min(oldest, l.waiting[0].at)
 	}
 	return oldest
+}
+
+// paced notes how long the database needed for a batch.
+func (l *Log) paced(records int, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pace = (3*l.pace + took/time.Duration(records)) / 4
 }
 
 // caughtUp tells who waits for records that the database has now, and deletes segments.

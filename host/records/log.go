@@ -70,6 +70,7 @@ type Log struct {
 	asked   []question        // who waits for the database to have what came before
 	urgent  int               // of those that wait, jobs that are not sure
 	coming  int               // jobs that the journal is given now
+	pace    time.Duration     // what the database needs for a record
 	since   time.Time         // when the first one of those that wait came
 	full    map[string]bool   // tenants whose records take all the room that they may
 	heard   time.Time         // when other hosts could see last that this one is alive

@@ -140,14 +140,12 @@ func (l *Log) write(ctx context.Context) {
 			case <-probe.C:
 			}
 			if batch = l.again(); len(batch) > 0 {
-				l.put(ctx, batch, l.limit())
-				l.caughtUp()
+				l.give(ctx, batch)
 			} else if err := l.alive(ctx); err == nil {
 				l.up()
 			}
 		case len(batch) > 0:
-			l.put(ctx, batch, l.limit())
-			l.caughtUp()
+			l.give(ctx, batch)
 			// Who was answered just now often has another record soon: it comes into the
 			// next transaction, not into the one after.
 			runtime.Gosched()
@@ -165,6 +163,14 @@ func (l *Log) write(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// give writes a batch and tells who waits for it.
+func (l *Log) give(ctx context.Context, batch []*job) {
+	began := l.o.Now()
+	l.put(ctx, batch, l.limit())
+	l.paced(len(batch), l.o.Now().Sub(began))
+	l.caughtUp()
 }
 
 // limit is the moment after which a batch that fails is not tried in parts any more.
