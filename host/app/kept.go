@@ -77,11 +77,10 @@ func (h *Host) openKept() error {
 
 // recordOptions are how the records of a host with these settings are written.
 func recordOptions(s *config.Settings, db *store.DB, log *slog.Logger) records.Options {
-	o := records.Options{Store: records.NewStore(db), Policy: records.Policy(s.AuditPayload), Retention: s.AuditRetention(), Log: log}
-	if db.RecordsIn != store.InDatabase {
-		o.Journal, o.Sync = db.Journals, db.RecordsIn == store.OnDisk
+	return records.Options{
+		Store: records.NewStore(db), Policy: records.Policy(s.AuditPayload), Retention: s.AuditRetention(), Log: log,
+		Journal: db.Journals, Direct: db.RecordsIn == store.InDatabase, Sync: db.RecordsIn == store.OnDisk,
 	}
-	return o
 }
 
 // Recover writes the records that killed hosts with these settings left to the database.

@@ -107,6 +107,9 @@ func (l *Log) followers() {
 	}
 	clear(l.waiting[len(rest):])
 	l.waiting = rest
+	for _, all := range l.held {
+		slices.SortFunc(all, older)
+	}
 }
 
 // follow writes what waits for chains, one after the other, until nothing does.
@@ -165,8 +168,9 @@ func (l *Log) writeHeld(ctx context.Context, tenant string) (free bool, err erro
 			l.landed(j)
 			l.count(j, 1)
 		}
-		l.toWaiting(append(batch, l.held[tenant]...))
-		l.held[tenant] = nil
+		all := append(batch, l.held[tenant]...)
+		delete(l.held, tenant)
+		l.toWaiting(all)
 		l.mu.Unlock()
 		l.poke()
 	case err != nil:

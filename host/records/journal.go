@@ -6,13 +6,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -20,24 +21,28 @@ import (
 // A journal is a write-ahead log: a record that is in it outlives the process before the
 // database has it. Its files, segments, are deleted when the database has all their records.
 // A host that was killed leaves its segments, and the next one with the same folder writes
-// them to the database before it serves ([Log.feedLeft]).
+// them to the database before it serves ([Log.recoverLeft]).
 //
-// A segment begins with segmentMagic, its number and the hash of the record before it. Then
-// come records: the length of the payload in four bytes, the SHA-256 of the hash before and
-// the payload, and the payload, which is the kind in one byte ('s' or 'f'), the length of the
-// tenant in two bytes, the tenant and the body. Numbers have the highest byte first.
+// A segment begins with segmentMagic, its number in eight bytes and the hash of the record
+// before it. Each record has a head: the length of its payload and the complement of that, by
+// which a wrong length is told from a torn record, the CRC-32C of the payload, and the
+// SHA-256 of the hash before and the payload. The payload is the kind in one byte ('s' or 'f'), the
+// length of the tenant in two bytes, the tenant and the body. Numbers have the highest byte first.
 const (
 	segmentMagic = "openskill journal 1\n"
 	segmentHead  = len(segmentMagic) + 8 + sha256.Size
-	recordHead   = 4 + sha256.Size
-	segmentFull  = 4 << 20  // bytes after which a new segment begins
-	mostPayload  = 16 << 20 // bytes of a payload; more is damage
+	recordHead   = 12 + sha256.Size
+	segmentFull  = 4 << 20 // bytes after which a new segment begins
+	segmentAge   = time.Minute
+	mostPayload  = 16 << 20 // bytes of a payload
 )
 
 const (
 	segmentEnd = ".journal"
 	lockEnd    = ".lock"
 )
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 type journal struct {
 	dir, name string // the segments are dir/name-NUMBER.journal
@@ -48,11 +53,11 @@ type journal struct {
 	turn *turn      // what is written next
 
 	writing sync.Mutex // guards what follows, and writes
-	open    *segment   // nil: the next turn makes one
+	closed  bool
+	all     map[*segment]bool
+	open    *segment // of these, the one that is written; nil: the next turn makes one
 	number  uint64
 	hash    [sha256.Size]byte
-
-	old []*segment // full segments, whose records the database may not have yet; guarded by Log.mu
 }
 
 // turn is what is written at once: all that came while the turn before was written.
@@ -64,22 +69,25 @@ type turn struct {
 }
 
 type segment struct {
-	file   *os.File
-	path   string
-	size   int64
-	coming atomic.Int64  // records that have no place in the queue of the Log yet
-	last   atomic.Uint64 // the last of those places
-	full   atomic.Bool
+	file *os.File
+	path string
+	size int64
+	made time.Time
+	left atomic.Int64 // records that the database may not have
 }
 
 // newJournal makes a journal. It makes no file before the first record.
 func newJournal(dir string, sync bool) *journal {
-	return &journal{dir: dir, name: strings.ToLower(rand.Text()), sync: sync, turn: &turn{}}
+	return &journal{dir: dir, name: strings.ToLower(rand.Text()), sync: sync, turn: &turn{}, all: map[*segment]bool{}}
 }
 
-// append writes an entry, together with all that come at the same time.
+// append writes an entry, together with all that come at the same time. The segment counts it
+// until it is let go of.
 func (j *journal) append(e *Entry) (*segment, error) {
 	p := payload(e)
+	if len(p) > mostPayload {
+		return nil, errors.New("the record is too large for the journal")
+	}
 	j.mu.Lock()
 	t := j.turn
 	t.payloads = append(t.payloads, p)
@@ -107,8 +115,11 @@ func payload(e *Entry) []byte {
 	return append(append(p, e.Tenant...), e.Body...)
 }
 
-// write writes payloads by one system call. After an error the segment is as it was.
+// write writes payloads by one system call. After an error none of them is there.
 func (j *journal) write(payloads [][]byte) (*segment, error) {
+	if j.closed {
+		return nil, errors.New("the journal is closed")
+	}
 	if j.open == nil {
 		if err := j.begin(); err != nil {
 			return nil, err
@@ -123,15 +134,16 @@ func (j *journal) write(payloads [][]byte) (*segment, error) {
 	for _, p := range payloads {
 		hash = follow(hash, p)
 		b = binary.BigEndian.AppendUint32(b, uint32(len(p)))
+		b = binary.BigEndian.AppendUint32(b, ^uint32(len(p)))
+		b = binary.BigEndian.AppendUint32(b, crc32.Checksum(p, castagnoli))
 		b = append(append(b, hash[:]...), p...)
 	}
-	if err := s.write(b, j.sync); err != nil {
+	if err := j.put(s, b); err != nil {
 		return nil, err
 	}
 	j.hash = hash
-	s.coming.Add(int64(len(payloads)))
+	s.left.Add(int64(len(payloads)))
 	if s.size >= segmentFull {
-		s.full.Store(true)
 		j.open = nil
 	}
 	return s, nil
@@ -146,15 +158,18 @@ func follow(before [sha256.Size]byte, payload []byte) (hash [sha256.Size]byte) {
 	return hash
 }
 
-// write appends to a segment, or leaves it as it was. What cannot be cut off is followed by
-// no other record: the segment takes no more.
-func (s *segment) write(b []byte, sync bool) error {
+// put appends to a segment, or leaves it as it was. One that cannot be cut off again takes no more.
+func (j *journal) put(s *segment, b []byte) error {
 	_, err := s.file.WriteAt(b, s.size)
-	if err == nil && sync {
+	if err == nil && j.sync {
 		err = s.file.Sync()
 	}
 	if err != nil {
-		return errors.Join(err, s.file.Truncate(s.size))
+		cut := s.file.Truncate(s.size)
+		if cut != nil {
+			j.open = nil
+		}
+		return errors.Join(err, cut)
 	}
 	s.size += int64(len(b))
 	return nil
@@ -163,7 +178,11 @@ func (s *segment) write(b []byte, sync bool) error {
 // begin makes the next segment. Whoever sees one can tell by the lock whether its host lives.
 func (j *journal) begin() error {
 	if j.lock == nil {
-		if err := os.MkdirAll(j.dir, 0o700); err != nil {
+		err := os.MkdirAll(j.dir, 0o700)
+		if err == nil && j.sync {
+			err = syncFolder(filepath.Dir(j.dir))
+		}
+		if err != nil {
 			return err
 		}
 		l, free, err := lockJournal(j.dir, j.name)
@@ -172,24 +191,27 @@ func (j *journal) begin() error {
 		}
 		j.lock = l
 	}
-	s := &segment{path: filepath.Join(j.dir, fmt.Sprintf("%s-%08d%s", j.name, j.number+1, segmentEnd))}
+	s := &segment{path: filepath.Join(j.dir, fmt.Sprintf("%s-%08d%s", j.name, j.number+1, segmentEnd)), made: time.Now()}
 	var err error
-	if s.file, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+	if s.file, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
 		return err
 	}
 	head := binary.BigEndian.AppendUint64([]byte(segmentMagic), j.number+1)
-	if err = s.write(append(head, j.hash[:]...), j.sync); err == nil && j.sync && runtime.GOOS != "windows" {
+	if err = j.put(s, append(head, j.hash[:]...)); err == nil && j.sync {
 		err = syncFolder(j.dir)
 	}
 	if err != nil {
 		return errors.Join(err, s.remove())
 	}
-	j.number, j.open = j.number+1, s
+	j.number, j.open, j.all[s] = j.number+1, s, true
 	return nil
 }
 
 // syncFolder waits until the disk has the names in a folder.
 func syncFolder(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -199,49 +221,45 @@ func syncFolder(dir string) error {
 
 func (s *segment) remove() error { return errors.Join(s.file.Close(), os.Remove(s.path)) }
 
-// take notes the place of a record in the queue of the Log, which holds its lock.
-func (j *journal) take(s *segment, at uint64) {
-	s.last.Store(at) // places grow
-	s.coming.Add(-1)
-	if !slices.Contains(j.old, s) {
-		j.old = append(j.old, s)
-	}
-}
-
-// release gives the segments that only hold records from before a place in the queue; all
-// of them are complete. The Log holds its lock.
-func (j *journal) release(oldest uint64) (over []*segment) {
-	kept := j.old[:0]
-	for _, s := range j.old {
-		if s.full.Load() && s.coming.Load() == 0 && s.last.Load() < oldest {
-			over = append(over, s)
-			continue
-		}
-		kept = append(kept, s)
-	}
-	clear(j.old[len(kept):])
-	j.old = kept
-	return over
-}
-
-// close deletes the journal if the database has all of it. Otherwise the next host finds it.
-func (j *journal) close(done bool) error {
+// tidy deletes the segments of which the database has all records: full ones, and the open one
+// when it is old.
+func (j *journal) tidy() error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
+	var errs []error
+	for s := range j.all {
+		if s.left.Load() > 0 || s == j.open && time.Since(s.made) < segmentAge {
+			continue
+		}
+		delete(j.all, s)
+		if s == j.open {
+			j.open = nil
+		}
+		errs = append(errs, s.remove())
+	}
+	return errors.Join(errs...)
+}
+
+// close ends the journal. What the database may not have is left to the next host.
+func (j *journal) close() error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	j.closed, j.open = true, nil
 	if j.lock == nil {
 		return nil
 	}
 	var errs []error
-	if s := j.open; s != nil {
-		j.open = nil
-		if done && s.coming.Load() == 0 {
-			errs = append(errs, s.remove())
-		} else {
+	kept := false
+	for s := range j.all {
+		if s.left.Load() > 0 {
+			kept = true
 			errs = append(errs, s.file.Close())
+			continue
 		}
+		errs = append(errs, s.remove())
 	}
 	errs = append(errs, j.lock.Close())
-	if done {
+	if !kept {
 		_ = os.Remove(j.lock.Path()) // after the lock is free: some systems remove no file that is open
 	}
 	return errors.Join(errs...)

@@ -8,12 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -50,7 +52,12 @@ func journals(dir string) (map[string][]string, error) {
 		name, _, ok := strings.Cut(strings.TrimSuffix(f.Name(), segmentEnd), "-")
 		if ok && strings.HasSuffix(f.Name(), segmentEnd) {
 			left[name] = append(left[name], filepath.Join(dir, f.Name()))
-		} else if name, ok := strings.CutSuffix(f.Name(), lockEnd); ok && left[name] == nil {
+			continue
+		}
+		// A lock alone is that of a host which makes its first segment, or is left over.
+		name, ok = strings.CutSuffix(f.Name(), lockEnd)
+		info, gone := f.Info()
+		if ok && left[name] == nil && gone == nil && time.Since(info.ModTime()) > segmentAge {
 			left[name] = nil
 		}
 	}
@@ -64,8 +71,19 @@ func lockJournal(dir, name string) (lock *flock.Flock, free bool, err error) {
 	return lock, free && err == nil, err
 }
 
-// feedLeft writes what hosts that were killed left in their journals to the database.
-func (l *Log) feedLeft(ctx context.Context) error {
+// recoverLeft writes what hosts that were killed left in their journals to the database, and ends
+// on record what they left there. Of several processes one does it at a time: what one still
+// writes must not be ended by the other.
+func (l *Log) recoverLeft(ctx context.Context) error {
+	if _, err := os.Stat(l.o.Journal); l.o.Journal == "" || errors.Is(err, fs.ErrNotExist) {
+		l.endDead(ctx)
+		return nil
+	}
+	turn := flock.New(filepath.Join(l.o.Journal, "recovery"), flock.SetPermissions(0o600))
+	if ok, err := turn.TryLockContext(ctx, 20*time.Millisecond); err != nil || !ok {
+		return errors.Join(err, errors.New("another process recovers records"))
+	}
+	defer turn.Close()
 	left, err := journals(l.o.Journal)
 	if err != nil {
 		return err
@@ -75,6 +93,7 @@ func (l *Log) feedLeft(ctx context.Context) error {
 			return err
 		}
 	}
+	l.endDead(ctx)
 	return nil
 }
 
@@ -85,17 +104,16 @@ func (l *Log) feedJournal(ctx context.Context, name string, segments []string) e
 		return err
 	}
 	defer lock.Close()
-	f := feeding{log: l, begun: map[string]*Started{}}
+	f := feeding{log: l, begun: map[string]*Started{}, damaged: map[string]bool{}}
 	for i, path := range segments {
 		data, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // another host was faster
-		}
 		if err != nil {
 			return err
 		}
 		f.path, f.tail = path, i == len(segments)-1
-		f.segment(ctx, data)
+		if err := f.segment(ctx, data); err != nil {
+			return err
+		}
 		if err := f.flush(ctx); err != nil {
 			return err
 		}
@@ -105,10 +123,8 @@ func (l *Log) feedJournal(ctx context.Context, name string, segments []string) e
 			slog.Int("records", f.records), slog.Int("new", f.fresh))
 	}
 	for _, path := range segments {
-		to := path + ".damaged" // for the operator
-		var err error
 		if f.damaged[path] {
-			err = os.Rename(path, to)
+			err = os.Rename(path, path+damagedEnd) // for the operator
 		} else {
 			err = os.Remove(path)
 		}
@@ -117,9 +133,11 @@ func (l *Log) feedJournal(ctx context.Context, name string, segments []string) e
 		}
 	}
 	err = lock.Close()
-	_ = os.Remove(lock.Path()) // another host may have been faster
+	_ = os.Remove(lock.Path())
 	return err
 }
+
+const damagedEnd = ".damaged"
 
 // feeding is one journal on its way to the database.
 type feeding struct {
@@ -137,64 +155,94 @@ type feeding struct {
 
 // damage notes what is wrong with a segment.
 func (f *feeding) damage(at int, what string) {
-	if f.damaged == nil {
-		f.damaged = map[string]bool{}
-	}
 	f.damaged[f.path] = true
 	f.log.o.Log.Error("audit: the journal is damaged: calls may be missing from the records; the file is kept",
-		slog.String("file", f.path+".damaged"), slog.Int("offset", at), slog.String("problem", what))
+		slog.String("file", f.path+damagedEnd), slog.Int("offset", at), slog.String("problem", what))
 }
 
-// segment reads a segment. What is damaged is left out, and what follows it is read.
-func (f *feeding) segment(ctx context.Context, data []byte) {
-	if len(data) < segmentHead && f.tail {
-		return // the host was killed while it made it
-	}
-	if len(data) < segmentHead || !bytes.HasPrefix(data, []byte(segmentMagic)) {
-		f.damage(0, "its beginning is missing")
-		return
-	}
-	number := binary.BigEndian.Uint64(data[len(segmentMagic):])
-	before := [sha256.Size]byte(data[len(segmentMagic)+8 : segmentHead])
+// segment reads a segment. What is damaged is left out, and what follows it is read. An error is
+// of the database.
+func (f *feeding) segment(ctx context.Context, data []byte) error {
 	switch {
-	case f.number != 0 && number != f.number+1:
-		f.damage(0, fmt.Sprintf("%d segments before it are missing", number-f.number-1))
-	case f.number != 0 && before != f.hash:
-		f.damage(0, "records before it are missing or changed")
-	}
-	f.number, f.hash = number, before
-	for at := segmentHead; at < len(data); {
-		rest := data[at:]
-		size := 0
-		if len(rest) >= recordHead {
-			size = int(binary.BigEndian.Uint32(rest))
+	case len(data) < segmentHead && f.tail: // the host was killed while it made it
+		return nil
+	case len(data) < segmentHead, !bytes.HasPrefix(data, []byte(segmentMagic)):
+		f.damage(0, "its head is missing")
+		if len(data) < segmentHead {
+			return nil
 		}
+	default:
+		number := binary.BigEndian.Uint64(data[len(segmentMagic):])
+		before := [sha256.Size]byte(data[len(segmentMagic)+8 : segmentHead])
 		switch {
-		case size > mostPayload:
-			f.damage(at, "the length of a record is wrong")
-			return
-		case len(rest) < recordHead+size && f.tail, len(rest) < recordHead && f.tail:
-			return // the host was killed while it wrote: nobody was told that this is on record
-		case len(rest) < recordHead+size, len(rest) < recordHead:
-			f.damage(at, "the last record is not complete")
-			return
+		case f.number != 0 && number != f.number+1:
+			f.damage(0, fmt.Sprintf("%d segments before it are missing", number-f.number-1))
+		case f.number != 0 && before != f.hash:
+			f.damage(0, "records before it are missing or changed")
 		}
-		stored, p := [sha256.Size]byte(rest[4:recordHead]), rest[recordHead:recordHead+size]
-		if follow(f.hash, p) != stored {
+		f.number, f.hash = number, before
+	}
+	for at := segmentHead; at < len(data); {
+		size, whole := sizeOf(data[at:])
+		end := at + recordHead + size
+		switch {
+		case !whole && f.tail && len(data)-at < recordHead, whole && f.tail && end > len(data):
+			return nil // the host was killed while it wrote: nobody was told that this is on record
+		case !whole || end > len(data):
+			next := f.next(data, at)
+			f.damage(at, "the length of a record is wrong")
+			f.hash = follow(f.hash, data[min(at+recordHead, next):next])
+			at = next
+			continue
+		}
+		stored, p := [sha256.Size]byte(data[at+12:at+recordHead]), data[at+recordHead:end]
+		switch before := f.hash; {
+		case binary.BigEndian.Uint32(data[at+8:]) != crc32.Checksum(p, castagnoli):
 			f.damage(at, "a record is changed")
-		} else if err := f.record(ctx, p); err != nil {
-			f.damage(at, err.Error())
+		default:
+			if follow(before, p) != stored {
+				f.damage(at, "records before this one are missing or changed")
+			}
+			wrong, err := f.record(ctx, p)
+			if err != nil {
+				return err
+			}
+			if wrong != "" {
+				f.damage(at, wrong)
+			}
 		}
 		f.hash = stored
-		at += recordHead + size
+		at = end
 	}
+	return nil
 }
 
-// record takes one record into the batch.
-func (f *feeding) record(ctx context.Context, p []byte) error {
+// sizeOf reads the length of a record; false if it is none.
+func sizeOf(data []byte) (size int, ok bool) {
+	if len(data) < recordHead {
+		return 0, false
+	}
+	n := binary.BigEndian.Uint32(data)
+	return int(n), n == ^binary.BigEndian.Uint32(data[4:]) && n <= mostPayload
+}
+
+// next finds the next record after one whose length is wrong.
+func (f *feeding) next(data []byte, at int) int {
+	for at++; at < len(data); at++ {
+		size, ok := sizeOf(data[at:])
+		if end := at + recordHead + size; ok && end <= len(data) && binary.BigEndian.Uint32(data[at+8:]) == crc32.Checksum(data[at+recordHead:end], castagnoli) {
+			return at
+		}
+	}
+	return at
+}
+
+// record takes one record into the batch. It says what is wrong with one that cannot be; an error
+// is of the database.
+func (f *feeding) record(ctx context.Context, p []byte) (wrong string, err error) {
 	f.records++
 	if len(p) < 3 || len(p) < 3+int(binary.BigEndian.Uint16(p[1:])) {
-		return errors.New("a record cannot be read")
+		return "a record cannot be read", nil
 	}
 	n := 3 + int(binary.BigEndian.Uint16(p[1:]))
 	r := Record{Tenant: string(p[3:n]), Body: slices.Clone(p[n:])}
@@ -203,32 +251,45 @@ func (f *feeding) record(ctx context.Context, p []byte) error {
 	case 's':
 		s := &Started{}
 		if err := json.Unmarshal(r.Body, s); err != nil {
-			return errors.New("the beginning of a call cannot be read")
+			return "the beginning of a call cannot be read", nil
 		}
 		e.Kind, e.ExecutionID, e.Time, e.Started = KindStarted, s.ExecutionID, s.Time, s
 		f.begun[s.ExecutionID] = s
 	case 'f':
 		end := &Finished{}
 		if err := json.Unmarshal(r.Body, end); err != nil {
-			return errors.New("the end of a call cannot be read")
+			return "the end of a call cannot be read", nil
 		}
 		e.Kind, e.ExecutionID, e.Time, e.Finished, e.Of = KindFinished, end.ExecutionID, end.Time, end, f.begun[end.ExecutionID]
 		delete(f.begun, end.ExecutionID)
 		if e.Of == nil {
 			of, err := f.log.execution(ctx, &Started{Tenant: r.Tenant, ExecutionID: end.ExecutionID})
-			if err != nil {
-				return fmt.Errorf("the beginning of call %s cannot be found: %w", end.ExecutionID, err)
-			}
-			if of.Finished != nil { // it was written before
-				return nil
+			switch {
+			case errors.Is(err, ErrNotFound) && f.expired(e):
+				return "", nil
+			case errors.Is(err, ErrNotFound):
+				return "the beginning of the call " + end.ExecutionID + " is missing", nil
+			case err != nil:
+				return "", err
 			}
 			e.Of = &of.Started
 		}
 	default:
-		return errors.New("a record is of no known kind")
+		return "a record is of no known kind", nil
 	}
-	f.batch = append(f.batch, &job{entry: e, sure: true})
-	return nil
+	if err := checkEntry(e); err != nil {
+		return err.Error(), nil //nolint:nilerr // it is what is wrong with the record
+	}
+	if !f.expired(e) {
+		f.batch = append(f.batch, &job{entry: e, sure: true, done: make(chan error, 1)})
+	}
+	return "", nil
+}
+
+// expired says that a record would be removed at once. It may have been: then the database does not
+// know it any more, and would take it for a new one.
+func (f *feeding) expired(e *Entry) bool {
+	return e.Time.Before(f.log.DatabaseTime().Add(-f.log.o.Retention))
 }
 
 // flush gives the batch to the database, through the writer.
@@ -240,14 +301,28 @@ func (f *feeding) flush(ctx context.Context) error {
 		for _, j := range part {
 			l.push(j)
 		}
+		l.urgent++ // somebody waits for all of them
 		l.mu.Unlock()
-		if err := l.catchUp(ctx); err != nil {
-			return err
-		}
+		l.poke()
+		var err error
 		for _, j := range part {
+			select {
+			case err = <-j.done:
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+			if err != nil {
+				break
+			}
 			if j.entry.Seq != 0 {
 				f.fresh++
 			}
+		}
+		l.mu.Lock()
+		l.urgent--
+		l.mu.Unlock()
+		if err != nil {
+			return err
 		}
 	}
 	return nil

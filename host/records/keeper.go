@@ -50,6 +50,7 @@ func (l *Log) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		l.tidy()
 		err := l.alive(ctx)
 		l.mu.Lock()
 		if l.silent = err != nil; l.silent {

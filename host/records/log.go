@@ -24,9 +24,11 @@ type Options struct {
 	Now        func() time.Time // nil: the system's clock
 
 	// Journal is a folder for records that the database does not have yet: they outlive the
-	// process there, and calls do not wait for the database. "": they wait. Sync waits for the
-	// disk, so that they outlive a power cut too.
+	// process there, and calls do not wait for the database. "": they wait. Direct has them wait
+	// all the same, and what others left there is written. Sync waits for the disk, so that
+	// they outlive a power cut too.
 	Journal string
+	Direct  bool
 	Sync    bool
 
 	Wait  time.Duration // how long a call waits for its record; 0: 2 s
@@ -63,27 +65,29 @@ type Log struct {
 
 	skew atomic.Int64 // how far the clock of this host is ahead of the database's, in nanoseconds
 
-	mu      sync.Mutex
-	waiting []*job            // in the order in which it came
-	places  uint64            // how many ever waited
-	writing []*job            // what the database is given now
-	asked   []question        // who waits for the database to have what came before
-	urgent  int               // of those that wait, jobs that are not sure
-	coming  int               // jobs that the journal is given now
-	pace    time.Duration     // what the database needs for a record
-	since   time.Time         // when the first one of those that wait came
-	full    map[string]bool   // tenants whose records take all the room that they may
-	heard   time.Time         // when other hosts could see last that this one is alive
-	starts  int               // of these, records of beginnings
-	bytes   int               // of their bodies
-	late    map[string]int    // of these, by tenant, ends of calls that could not be written in time
-	held    map[string][]*job // what waits for chains that another host holds, by tenant; nil: nothing does
-	open    map[string]*run   // what has begun, and what may have, by its id
-	down    bool              // the store did not take what was written last
-	silent  bool              // the store was not told that this host is alive, when that was tried last
-	closed  bool
-	ending  bool      // the writer ends when nothing waits
-	steady  time.Time // since when the database hears from this host without a gap
+	mu         sync.Mutex
+	waiting    []*job            // in the order in which it came
+	places     uint64            // how many ever waited
+	writing    []*job            // what the database is given now
+	asked      []*question       // who waits for the database to have what came before
+	sure       map[string]int    // records of the journal that the database may not have, by tenant
+	urgent     int               // of those that wait, jobs that are not sure
+	coming     int               // jobs that the journal is given now
+	unwritable bool              // the journal did not take what it was given last
+	pace       time.Duration     // what the database needs for a record
+	since      time.Time         // when the first one of those that wait came
+	full       map[string]bool   // tenants whose records take all the room that they may
+	heard      time.Time         // when other hosts could see last that this one is alive
+	starts     int               // of these, records of beginnings
+	bytes      int               // of their bodies
+	late       map[string]int    // of these, by tenant, ends of calls that could not be written in time
+	held       map[string][]*job // what waits for chains that another host holds, by tenant; nil: nothing does
+	open       map[string]*run   // what has begun, and what may have, by its id
+	down       bool              // the store did not take what was written last
+	silent     bool              // the store was not told that this host is alive, when that was tried last
+	closed     bool
+	ending     bool      // the writer ends when nothing waits
+	steady     time.Time // since when the database hears from this host without a gap
 }
 
 // run is a call that has begun and has no end on record, or is in doubt.
@@ -97,14 +101,15 @@ type run struct {
 
 // job is an entry that waits to be written.
 type job struct {
-	entry *Entry
-	done  chan error // has room for one; nil: nobody waits
-	at    uint64     // its place among all that ever waited
-	sure  bool       // it is in the journal, and its caller was told so
-	gone  bool       // of a beginning: its caller was refused meanwhile
-	late  bool       // of an end: its caller was told that it could not be written
-	slim  bool       // of an end: it was stripped of all that a guest wrote
-	again bool       // of an end: somebody will ask for it again, so that it need not be kept
+	entry   *Entry
+	done    chan error // has room for one; nil: nobody waits
+	at      uint64     // its place among all that ever waited
+	sure    bool       // it is in the journal, and its caller was told so
+	segment *segment   // that has it; nil: that of another host
+	gone    bool       // of a beginning: its caller was refused meanwhile
+	late    bool       // of an end: its caller was told that it could not be written
+	slim    bool       // of an end: it was stripped of all that a guest wrote
+	again   bool       // of an end: somebody will ask for it again, so that it need not be kept
 
 	foreign bool  // another record stands in its place
 	unsure  error // of a beginning: why it cannot be told whether that is so
@@ -144,22 +149,21 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	own, stop := context.WithCancel(context.WithoutCancel(ctx)) // a Log outlives the call that opens it
 	l := &Log{
-		o: o, stop: stop, open: map[string]*run{}, late: map[string]int{}, full: map[string]bool{},
+		o: o, stop: stop, open: map[string]*run{}, late: map[string]int{}, full: map[string]bool{}, sure: map[string]int{},
 		wake: make(chan struct{}, 1), nudge: make(chan struct{}, 1), drained: make(chan struct{}), kept: make(chan struct{}),
 	}
 	l.steady = o.Now()
 	l.compareClocks(before, there, o.Now())
 	go l.write(own)
-	if o.Journal != "" {
-		if err := l.feedLeft(ctx); err != nil {
-			stop()
-			return nil, unavailable("audit.Open", "cannot write the records of a host that crashed to the database", err)
-		}
+	if err := l.recoverLeft(ctx); err != nil {
+		stop()
+		return nil, unavailable("audit.Open", "cannot write the records of a host that crashed to the database", err)
+	}
+	if o.Journal != "" && !o.Direct {
 		l.mu.Lock()
 		l.journal = newJournal(o.Journal, o.Sync)
 		l.mu.Unlock()
 	}
-	l.endDead(ctx)
 	l.endOrphans(ctx)
 	go l.keep(own)
 	return l, nil
@@ -174,7 +178,8 @@ func defaultTo[T int | time.Duration](v *T, to T) {
 // Instance is the name of this host in records.
 func (l *Log) Instance() string { return l.o.Instance }
 
-// Store is where records are. Its answers contain all that was on record before a question.
+// Store is where records are. What it says of executions and of the ends of chains contains all that was
+// on record before a question.
 func (l *Log) Store() Store { return current{l.o.Store, l} }
 
 // Started puts on record that a call begins, with what the policy keeps of its input; it
@@ -363,10 +368,10 @@ func (l *Log) Close(ctx context.Context) error {
 		err = ctx.Err()
 	}
 	if l.journal != nil && !again {
-		err = errors.Join(err, l.journal.close(err == nil))
+		err = errors.Join(err, l.journal.close())
 	}
 	switch {
-	case err != nil: // what still waits is lost with this process; the next one ends it
+	case err != nil: // what still waits and is in no journal is lost with this process; the next one ends it
 		return fmt.Errorf("audit.Close: some records could not be written: %w", err)
 	case again:
 		return nil

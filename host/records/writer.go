@@ -21,7 +21,9 @@ func (l *Log) push(j *job) {
 		l.strip(j)
 	}
 	l.places++
-	j.at = l.places
+	if j.at = l.places; j.sure {
+		l.sure[j.entry.Tenant]++
+	}
 	switch {
 	case !held:
 		if len(l.waiting) == 0 {
@@ -170,7 +172,6 @@ func (l *Log) give(ctx context.Context, batch []*job) {
 	began := l.o.Now()
 	l.put(ctx, batch, l.limit())
 	l.paced(len(batch), l.o.Now().Sub(began))
-	l.caughtUp()
 }
 
 // limit is the moment after which a batch that fails is not tried in parts any more.
@@ -359,17 +360,6 @@ func (l *Log) room(e *Entry) {
 	}
 }
 
-// landedSure is for what the journal had: its caller was told so. l.mu is held.
-func (l *Log) landedSure(j *job) {
-	if j.entry.Finished != nil {
-		delete(l.open, j.entry.ExecutionID)
-	}
-	if j.foreign {
-		l.o.Log.Error("audit: a record that was acknowledged is not on record: another one has its place",
-			slog.String("kind", j.entry.Kind), slog.String("execution_id", j.entry.ExecutionID))
-	}
-}
-
 // revoke ends on record a call that is on record and never began. l.mu is held.
 func (l *Log) revoke(r *run, code skill.Code, message string) {
 	r.ended = true
@@ -416,8 +406,11 @@ func (l *Log) failed(batch []*job, err error) {
 // toWaiting lets jobs wait again, in the order in which they came. l.mu is held.
 func (l *Log) toWaiting(jobs []*job) {
 	l.waiting = append(jobs, l.waiting...)
-	slices.SortFunc(l.waiting, func(a, b *job) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(l.waiting, older)
+	l.followers()
 }
+
+func older(a, b *job) int { return cmp.Compare(a.at, b.at) }
 
 // unwritten refuses the beginnings of a batch that could not be written, and gives what waits
 // further. l.mu is held.

@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,6 +32,16 @@ type serverOptions struct {
 // errURL says that a URL cannot be read. What is wrong with it is not told, as its
 // password would be.
 var errURL = errors.New("store: the URL cannot be read")
+
+// serverName names a database for a folder: records that wait there must come into no other one.
+func serverName(url string) string {
+	c, err := pgx.ParseConfig(url)
+	if err != nil {
+		return "" // it is not opened
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", c.Host, c.Port, c.Database))
+	return hex.EncodeToString(sum[:8])
+}
 
 // openServer gives connections to the server, none of which is made yet.
 func openServer(o serverOptions) (*sql.DB, error) {

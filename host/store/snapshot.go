@@ -56,6 +56,9 @@ func SnapshotJournals(o Options, to string) error {
 		return err
 	}
 	for _, f := range files {
+		if filepath.Ext(f.Name()) != ".journal" {
+			continue
+		}
 		data, err := os.ReadFile(filepath.Join(where.journals, f.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -160,7 +160,7 @@ func (o Options) parse() (*place, error) {
 		if err != nil {
 			return wrong(err.Error())
 		}
-		return &place{kind: Postgres, records: cmp.Or(records, InDatabase), journals: filepath.Join(o.StateDir, "journal"), log: o.Log, net: serverOptions{URL: address, Conns: o.Conns}}, nil
+		return &place{kind: Postgres, records: cmp.Or(records, InDatabase), journals: filepath.Join(o.StateDir, "journal", serverName(address)), log: o.Log, net: serverOptions{URL: address, Conns: o.Conns}}, nil
 	case !ok || scheme != "sqlite":
 		return wrong("OPENSKILL_DATABASE_URL is neither postgres://… nor sqlite:FILE")
 	}

@@ -1,0 +1,119 @@
+package records_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"openskill/host/records"
+	"openskill/internal/musttest"
+	"openskill/sdk/skill"
+)
+
+// slowHeld is a store that waits for chains that are held, as PostgreSQL does.
+type slowHeld struct{ *faulty }
+
+func (s slowHeld) Append(ctx context.Context, entries []*records.Entry) error {
+	if entries[0].Wait {
+		time.Sleep(50 * time.Millisecond)
+	}
+	return s.faulty.Append(ctx, entries)
+}
+
+// A segment stays while a record of it waits for a chain that another host holds, and goes when the
+// database has it.
+func TestSegmentOfHeldChain(t *testing.T) {
+	t.Parallel()
+	s := newFaulty(t)
+	dir := t.TempDir()
+	l := open(t, slowHeld{s}, func(o *records.Options) {
+		o.Journal, o.Policy, o.MaxPayload, o.Wait = dir, records.KeepFull, 1<<20, time.Minute
+	})
+	wholeCall(t, l, "acme")
+	musttest.Get(l.Store().Tenants(t.Context()))(t)
+	s.Hold("acme")
+	c := wholeCall(t, l, "acme")
+	first := segments(t, dir)[0]
+	input := []byte(`"` + strings.Repeat("x", 900_000) + `"`)
+	for range 8 {
+		o := call("other")
+		wantCode(t, l.Started(t.Context(), o, input), "")
+		wantCode(t, l.Finished(t.Context(), o, success(), nil), "")
+		musttest.Get(l.Store().Execution(t.Context(), "other", o.ExecutionID))(t) // which waits for those of its tenant
+		musttest.Get(os.Stat(first))(t)
+	}
+	s.Hold("")
+	wantStatus(t, l.Store(), c.ExecutionID, records.Success, "")
+	eventually(t, func() error {
+		wholeCall(t, l, "other")
+		if _, err := os.Stat(first); err == nil {
+			return errors.New("the segment is not deleted")
+		}
+		return nil
+	})
+	wantWhole(t, s)
+}
+
+// What a killed host left is there until the database has it, also of a tenant whose chain another host holds.
+func TestJournalOfKilledHostIsHeld(t *testing.T) {
+	t.Parallel()
+	dir, ended, _ := leftover(t, 2)
+	s := newFaulty(t)
+	s.Hold("acme")
+	time.AfterFunc(200*time.Millisecond, func() { s.Hold("") })
+	open(t, s, func(o *records.Options) { o.Journal = dir })
+	for _, c := range ended {
+		wantStatus(t, s.Store, c.ExecutionID, records.Success, "")
+	}
+}
+
+// While one process recovers records, another one waits, and ends no call whose end is on its way.
+func TestRecoveryTakesTurns(t *testing.T) {
+	t.Parallel()
+	dir, ended, _ := leftover(t, 2)
+	s := newFaulty(t)
+	other := flock.New(filepath.Join(dir, "recovery"))
+	musttest.Get(other.TryLock())(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := records.Open(ctx, records.Options{Store: s, Journal: dir})
+	wantCode(t, err, skill.AuditUnavailable)
+	wantStatus(t, s, ended[0].ExecutionID, "", "")
+	musttest.Do(t, other.Close())
+	open(t, s, func(o *records.Options) { o.Journal, o.Direct = dir, true })
+	wantStatus(t, s, ended[0].ExecutionID, records.Success, "")
+}
+
+// What was removed for its age does not come back from a journal.
+func TestJournalOfRemovedCalls(t *testing.T) {
+	t.Parallel()
+	dir, ended, _ := leftover(t, 2)
+	s := newFaulty(t)
+	open(t, s, func(o *records.Options) { o.Journal, o.Retention = dir, time.Nanosecond })
+	for _, c := range ended {
+		wantStatus(t, s, c.ExecutionID, "", "")
+	}
+	if left := segments(t, dir); len(left) != 0 {
+		t.Errorf("segments are left: %v", left)
+	}
+}
+
+// What no database takes goes into no journal.
+func TestJournalTakesWhatTheDatabaseDoes(t *testing.T) {
+	t.Parallel()
+	s := newFaulty(t)
+	l, dir := withJournal(t, s)
+	if err := l.Started(t.Context(), call(strings.Repeat("a", 300)), nil); err == nil {
+		t.Error("a tenant of 300 bytes is on record")
+	}
+	if left := segments(t, dir); len(left) != 0 {
+		t.Errorf("segments: %v", left)
+	}
+	wholeCall(t, l, "acme")
+}
