@@ -3,6 +3,7 @@ package records_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,7 @@ func TestSegmentOfHeldChain(t *testing.T) {
 	wholeCall(t, l, "acme")
 	musttest.Get(l.Store().Tenants(t.Context()))(t)
 	s.Hold("acme")
+	t.Cleanup(func() { s.Hold("") }) // before the Log is closed
 	c := wholeCall(t, l, "acme")
 	first := segments(t, dir)[0]
 	input := []byte(`"` + strings.Repeat("x", 900_000) + `"`)
@@ -107,13 +109,18 @@ func TestJournalOfRemovedCalls(t *testing.T) {
 // What no database takes goes into no journal.
 func TestJournalTakesWhatTheDatabaseDoes(t *testing.T) {
 	t.Parallel()
-	s := newFaulty(t)
-	l, dir := withJournal(t, s)
+	dir := t.TempDir()
+	l := musttest.Get(records.Open(t.Context(), records.Options{Store: newFaulty(t), Journal: dir, Log: slog.New(slog.DiscardHandler)}))(t)
 	if err := l.Started(t.Context(), call(strings.Repeat("a", 300)), nil); err == nil {
 		t.Error("a tenant of 300 bytes is on record")
 	}
 	if left := segments(t, dir); len(left) != 0 {
 		t.Errorf("segments: %v", left)
 	}
-	wholeCall(t, l, "acme")
+	c := call("acme")
+	wantCode(t, l.Started(t.Context(), c, nil), "")
+	wantCode(t, l.Finished(t.Context(), c, success(), nil), "")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	musttest.Do(t, l.Close(ctx))
 }
