@@ -65,29 +65,31 @@ type Log struct {
 
 	skew atomic.Int64 // how far the clock of this host is ahead of the database's, in nanoseconds
 
-	mu         sync.Mutex
-	waiting    []*job            // in the order in which it came
-	places     uint64            // how many ever waited
-	writing    []*job            // what the database is given now
-	asked      []*question       // who waits for the database to have what came before
-	sure       map[string]int    // records of the journal that the database may not have, by tenant
-	urgent     int               // of those that wait, jobs that are not sure
-	coming     int               // jobs that the journal is given now
-	unwritable bool              // the journal did not take what it was given last
-	pace       time.Duration     // what the database needs for a record
-	since      time.Time         // when the first one of those that wait came
-	full       map[string]bool   // tenants whose records take all the room that they may
-	heard      time.Time         // when other hosts could see last that this one is alive
-	starts     int               // of these, records of beginnings
-	bytes      int               // of their bodies
-	late       map[string]int    // of these, by tenant, ends of calls that could not be written in time
-	held       map[string][]*job // what waits for chains that another host holds, by tenant; nil: nothing does
-	open       map[string]*run   // what has begun, and what may have, by its id
-	down       bool              // the store did not take what was written last
-	silent     bool              // the store was not told that this host is alive, when that was tried last
-	closed     bool
-	ending     bool      // the writer ends when nothing waits
-	steady     time.Time // since when the database hears from this host without a gap
+	mu      sync.Mutex
+	waiting []*job            // in the order in which it came
+	starts  int               // of these, records of beginnings
+	bytes   int               // of their bodies
+	urgent  int               // of these, what somebody waits for
+	late    map[string]int    // of these, by tenant, ends of calls that could not be written in time
+	since   time.Time         // when the first of these came
+	writing []*job            // what the database is given now
+	held    map[string][]*job // what waits for chains that another host holds, by tenant; nil: nothing does
+	places  uint64            // how many ever waited
+
+	coming     int            // what the journal is given now
+	unwritable bool           // the journal did not take what it was given last
+	sure       map[string]int // records of the journal that the database may not have, by tenant
+	asked      []*question    // who waits for the database to have them
+	pace       time.Duration  // what the database needs for a record
+	heard      time.Time      // when other hosts could see last that this one is alive
+
+	full   map[string]bool // tenants whose records take all the room that they may
+	open   map[string]*run // what has begun, and what may have, by its id
+	down   bool            // the store did not take what was written last
+	silent bool            // the store was not told that this host is alive, when that was tried last
+	closed bool
+	ending bool      // the writer ends when nothing waits
+	steady time.Time // since when the database hears from this host without a gap
 }
 
 // run is a call that has begun and has no end on record, or is in doubt.
