@@ -146,6 +146,11 @@ func (l *Log) follow(ctx context.Context) {
 // writeHeld tries to write what waits of a tenant, and says whether its chain was free.
 func (l *Log) writeHeld(ctx context.Context, tenant string) (free bool, err error) {
 	l.mu.Lock()
+	// The writer may have more of the tenant, which came in between: parts of a batch.
+	if slices.ContainsFunc(l.writing, func(j *job) bool { return j.entry.Tenant == tenant }) {
+		l.mu.Unlock()
+		return false, nil
+	}
 	waiting := l.held[tenant]
 	batch, n := l.taken(waiting)
 	l.held[tenant] = waiting[n:]

@@ -21,7 +21,7 @@ import (
 // A journal is a write-ahead log: a record that is in it outlives the process before the
 // database has it. Its files, segments, are deleted when the database has all their records.
 // A host that was killed leaves its segments, and the next one with the same folder writes
-// them to the database before it serves ([Log.recoverLeft]).
+// them to the database before it serves ([Log.feedLeft]).
 //
 // A segment begins with segmentMagic, its number in eight bytes and the hash of the record
 // before it. Each record has a head: the length of its payload and the complement of that, by
@@ -54,8 +54,8 @@ type journal struct {
 
 	writing sync.Mutex // guards what follows, and writes
 	closed  bool
-	all     map[*segment]bool
-	open    *segment // of these, the one that is written; nil: the next turn makes one
+	all     []*segment // oldest first
+	open    *segment   // the last of these, if it is not full
 	number  uint64
 	hash    [sha256.Size]byte
 }
@@ -76,9 +76,12 @@ type segment struct {
 	left atomic.Int64 // records that the database may not have
 }
 
+// errNotTaken is of a record that is too large, or comes after the end.
+var errNotTaken = errors.New("the journal does not take the record")
+
 // newJournal makes a journal. It makes no file before the first record.
 func newJournal(dir string, sync bool) *journal {
-	return &journal{dir: dir, name: strings.ToLower(rand.Text()), sync: sync, turn: &turn{}, all: map[*segment]bool{}}
+	return &journal{dir: dir, name: strings.ToLower(rand.Text()), sync: sync, turn: &turn{}}
 }
 
 // append writes an entry, together with all that come at the same time. The segment counts it
@@ -86,7 +89,7 @@ func newJournal(dir string, sync bool) *journal {
 func (j *journal) append(e *Entry) (*segment, error) {
 	p := payload(e)
 	if len(p) > mostPayload {
-		return nil, errors.New("the record is too large for the journal")
+		return nil, errNotTaken
 	}
 	j.mu.Lock()
 	t := j.turn
@@ -118,7 +121,7 @@ func payload(e *Entry) []byte {
 // write writes payloads by one system call. After an error none of them is there.
 func (j *journal) write(payloads [][]byte) (*segment, error) {
 	if j.closed {
-		return nil, errors.New("the journal is closed")
+		return nil, errNotTaken
 	}
 	if j.open == nil {
 		if err := j.begin(); err != nil {
@@ -180,7 +183,7 @@ func (j *journal) begin() error {
 	if j.lock == nil {
 		err := os.MkdirAll(j.dir, 0o700)
 		if err == nil && j.sync {
-			err = syncFolder(filepath.Dir(j.dir))
+			err = errors.Join(syncFolder(filepath.Dir(j.dir)), syncFolder(filepath.Dir(filepath.Dir(j.dir))))
 		}
 		if err != nil {
 			return err
@@ -203,7 +206,7 @@ func (j *journal) begin() error {
 	if err != nil {
 		return errors.Join(err, s.remove())
 	}
-	j.number, j.open, j.all[s] = j.number+1, s, true
+	j.number, j.open, j.all = j.number+1, s, append(j.all, s)
 	return nil
 }
 
@@ -221,20 +224,21 @@ func syncFolder(dir string) error {
 
 func (s *segment) remove() error { return errors.Join(s.file.Close(), os.Remove(s.path)) }
 
-// tidy deletes the segments of which the database has all records: full ones, and the open one
-// when it is old.
+// tidy deletes the segments of which the database has all records, from the oldest on: full ones,
+// and the open one when it is old.
 func (j *journal) tidy() error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	var errs []error
-	for s := range j.all {
+	for len(j.all) > 0 {
+		s := j.all[0]
 		if s.left.Load() > 0 || s == j.open && time.Since(s.made) < segmentAge {
-			continue
+			break
 		}
-		delete(j.all, s)
 		if s == j.open {
 			j.open = nil
 		}
+		j.all = j.all[1:]
 		errs = append(errs, s.remove())
 	}
 	return errors.Join(errs...)
@@ -244,15 +248,15 @@ func (j *journal) tidy() error {
 func (j *journal) close() error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
-	j.closed, j.open = true, nil
+	all := j.all
+	j.closed, j.open, j.all = true, nil, nil
 	if j.lock == nil {
 		return nil
 	}
 	var errs []error
 	kept := false
-	for s := range j.all {
-		if s.left.Load() > 0 {
-			kept = true
+	for _, s := range all {
+		if kept = kept || s.left.Load() > 0; kept {
 			errs = append(errs, s.file.Close())
 			continue
 		}

@@ -66,20 +66,19 @@ func journals(dir string) (map[string][]string, error) {
 
 // lockJournal locks a journal, if its host does not live.
 func lockJournal(dir, name string) (lock *flock.Flock, free bool, err error) {
-	lock = flock.New(filepath.Join(dir, name+lockEnd), flock.SetPermissions(0o600))
+	lock = flock.New(filepath.Join(dir, name+lockEnd), flock.SetPermissions(0o644))
 	free, err = lock.TryLock()
 	return lock, free && err == nil, err
 }
 
-// recoverLeft writes what hosts that were killed left in their journals to the database, and ends
-// on record what they left there. Of several processes one does it at a time: what one still
-// writes must not be ended by the other.
-func (l *Log) recoverLeft(ctx context.Context) error {
+// feedLeft writes what hosts that were killed left in their journals to the database. Of several
+// processes one does it at a time, and the others wait: who ends calls of killed hosts on record
+// must have their own ends there first.
+func (l *Log) feedLeft(ctx context.Context) error {
 	if _, err := os.Stat(l.o.Journal); l.o.Journal == "" || errors.Is(err, fs.ErrNotExist) {
-		l.endDead(ctx)
 		return nil
 	}
-	turn := flock.New(filepath.Join(l.o.Journal, "recovery"), flock.SetPermissions(0o600))
+	turn := flock.New(filepath.Join(l.o.Journal, "recovery"), flock.SetPermissions(0o644)) // a lock needs no more than to open it
 	if ok, err := turn.TryLockContext(ctx, 20*time.Millisecond); err != nil || !ok {
 		return errors.Join(err, errors.New("another process recovers records"))
 	}
@@ -88,22 +87,26 @@ func (l *Log) recoverLeft(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for name, segments := range left {
-		if err := l.feedJournal(ctx, name, segments); err != nil {
+	for name := range left {
+		if err := l.feedJournal(ctx, name); err != nil {
 			return err
 		}
 	}
-	l.endDead(ctx)
 	return nil
 }
 
 // feedJournal writes one journal to the database and deletes it, unless its host lives.
-func (l *Log) feedJournal(ctx context.Context, name string, segments []string) error {
+func (l *Log) feedJournal(ctx context.Context, name string) error {
 	lock, free, err := lockJournal(l.o.Journal, name)
 	if !free {
 		return err
 	}
 	defer lock.Close()
+	all, err := journals(l.o.Journal) // as it is now that its host is gone
+	if err != nil {
+		return err
+	}
+	segments := all[name]
 	f := feeding{log: l, begun: map[string]*Started{}, damaged: map[string]bool{}}
 	for i, path := range segments {
 		data, err := os.ReadFile(path)
@@ -176,7 +179,7 @@ func (f *feeding) segment(ctx context.Context, data []byte) error {
 		before := [sha256.Size]byte(data[len(segmentMagic)+8 : segmentHead])
 		switch {
 		case f.number != 0 && number != f.number+1:
-			f.damage(0, fmt.Sprintf("%d segments before it are missing", number-f.number-1))
+			f.damage(0, fmt.Sprintf("segments between %d and %d are missing", f.number, number))
 		case f.number != 0 && before != f.hash:
 			f.damage(0, "records before it are missing or changed")
 		}

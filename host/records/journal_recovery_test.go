@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -48,8 +49,9 @@ func TestSegmentOfHeldChain(t *testing.T) {
 		wantCode(t, l.Started(t.Context(), o, input), "")
 		wantCode(t, l.Finished(t.Context(), o, success(), nil), "")
 		musttest.Get(l.Store().Execution(t.Context(), "other", o.ExecutionID))(t) // which waits for those of its tenant
-		musttest.Get(os.Stat(first))(t)
 	}
+	time.Sleep(1500 * time.Millisecond) // it is looked at every second
+	musttest.Get(os.Stat(first))(t)
 	s.Hold("")
 	wantStatus(t, l.Store(), c.ExecutionID, records.Success, "")
 	eventually(t, func() error {
@@ -90,6 +92,32 @@ func TestRecoveryTakesTurns(t *testing.T) {
 	musttest.Do(t, other.Close())
 	open(t, s, func(o *records.Options) { o.Journal, o.Direct = dir, true })
 	wantStatus(t, s, ended[0].ExecutionID, records.Success, "")
+}
+
+// A host that finds calls of one that is gone takes their ends from its journal, if that is in its folder.
+func TestOrphansEndAsTheirJournalSays(t *testing.T) {
+	t.Parallel()
+	s := newFaulty(t)
+	live, dir := t.TempDir(), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, s, func(o *records.Options) { o.Journal = live })
+		ended, running := call("acme"), call("acme")
+		wantCode(t, l.Started(t.Context(), ended, nil), "")
+		wantCode(t, l.Started(t.Context(), running, nil), "")
+		wantStatus(t, l.Store(), running.ExecutionID, records.Running, "")
+		other := open(t, s.Store, func(o *records.Options) { o.Journal, o.Instance = dir, "other" })
+		s.Before(func(context.Context, string) error { return errors.New("the process was killed") })
+		wantCode(t, l.Finished(t.Context(), ended, success(), nil), "")
+		for _, from := range segments(t, live) {
+			musttest.Do(t, os.WriteFile(filepath.Join(dir, filepath.Base(from)), musttest.Get(os.ReadFile(from))(t), 0o600))
+		}
+		time.Sleep(time.Minute)
+		wantStatus(t, s.Store, ended.ExecutionID, records.Success, "")
+		wantStatus(t, s.Store, running.ExecutionID, records.Terminated, skill.WorkerCrashed)
+		musttest.Do(t, other.Close(t.Context()))
+		s.Before(nil)
+	})
+	wantWhole(t, s)
 }
 
 // What was removed for its age does not come back from a journal.

@@ -46,7 +46,7 @@ func (l *Log) journaled(j *job) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.coming--
-	if failed := err != nil; failed != l.unwritable {
+	if failed := err != nil; failed != l.unwritable && !errors.Is(err, errNotTaken) {
 		if l.unwritable = failed; failed {
 			l.o.Log.Error("audit: the journal cannot be written; calls wait for the database", slog.Any("error", err))
 		}
@@ -183,23 +183,26 @@ func (l *Log) Waiting() int {
 	return n
 }
 
-// paced notes how long the database needed for a batch, and deletes what the journal need not
-// keep.
+// paced notes how long the database needed for the batch that is written.
 func (l *Log) paced(records int, took time.Duration) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.pace = (3*l.pace + took/time.Duration(records)) / 4
-	l.mu.Unlock()
-	l.tidy()
+	l.writing = nil
 }
 
-func (l *Log) tidy() {
-	l.mu.Lock()
-	j := l.journal
-	l.mu.Unlock()
-	if j == nil {
-		return
-	}
-	if err := j.tidy(); err != nil {
-		l.o.Log.Warn("audit: cannot delete a segment of the journal", slog.Any("error", err))
+// tidy deletes what the journal need not keep. It is apart from all else, since it waits for the disk.
+func (l *Log) tidy(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for l.journal != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := l.journal.tidy(); err != nil {
+			l.o.Log.Warn("audit: cannot delete a segment of the journal", slog.Any("error", err))
+		}
 	}
 }

@@ -19,6 +19,9 @@ const (
 	pruneRest  = 20 * time.Millisecond
 )
 
+// feedLimit is how long the journals of hosts that are gone may take.
+const feedLimit = time.Minute
+
 // askLimit is how long a question that nobody waits for may take.
 const askLimit = 10 * time.Second
 
@@ -35,6 +38,7 @@ func (l *Log) keep(ctx context.Context) {
 	defer close(l.kept)
 	var all sync.WaitGroup
 	all.Go(func() { l.beat(ctx) })
+	all.Go(func() { l.tidy(ctx) })
 	all.Go(func() { l.sweep(ctx) })
 	all.Go(func() { l.retain(ctx) })
 	all.Wait()
@@ -50,7 +54,6 @@ func (l *Log) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		l.tidy()
 		err := l.alive(ctx)
 		l.mu.Lock()
 		if l.silent = err != nil; l.silent {
@@ -200,8 +203,18 @@ func (l *Log) endOrphans(ctx context.Context) {
 
 // endAll ends executions whose host is gone, with the code of a worker that crashed: the
 // process in which they ran is gone. CANCELLED would say that somebody wanted it. It gives
-// how many it ended: not those of tenants whose chains are held, which are found again.
+// how many it ended: not those of tenants whose chains are held, which are found again. Those
+// whose end is in a journal end as they did.
 func (l *Log) endAll(ctx context.Context, left []*Started) (ended int, err error) {
+	if len(left) == 0 {
+		return 0, nil
+	}
+	feeding, cancel := context.WithTimeout(ctx, feedLimit)
+	defer cancel()
+	if err := l.feedLeft(feeding); err != nil {
+		l.o.Log.Warn("audit: cannot write the records of a host that crashed to the database; retrying", slog.Any("error", err))
+		return 0, err
+	}
 	jobs := make([]*job, len(left))
 	l.mu.Lock()
 	for i, s := range left {
@@ -226,7 +239,9 @@ func (l *Log) endAll(ctx context.Context, left []*Started) (ended int, err error
 		case <-ctx.Done():
 			return ended, ctx.Err()
 		}
-		ended++
+		if ended++; j.entry.Seq == 0 {
+			continue // it had ended
+		}
 		l.o.Log.Warn("audit: an execution was marked terminated because its host is gone",
 			slog.String("execution_id", left[i].ExecutionID), slog.String("instance", left[i].Instance))
 	}

@@ -157,8 +157,9 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	l.steady = o.Now()
 	l.compareClocks(before, there, o.Now())
 	go l.write(own)
-	if err := l.recoverLeft(ctx); err != nil {
+	if err := l.feedLeft(ctx); err != nil {
 		stop()
+		<-l.drained
 		return nil, unavailable("audit.Open", "cannot write the records of a host that crashed to the database", err)
 	}
 	if o.Journal != "" && !o.Direct {
@@ -166,6 +167,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		l.journal = newJournal(o.Journal, o.Sync)
 		l.mu.Unlock()
 	}
+	l.endDead(ctx)
 	l.endOrphans(ctx)
 	go l.keep(own)
 	return l, nil

@@ -96,7 +96,7 @@ func (l *Log) strip(j *job) {
 	if r := l.open[kept.ExecutionID]; r != nil {
 		r.started = &kept
 	}
-	for _, list := range [][]*job{l.writing, l.waiting} {
+	for _, list := range [][]*job{l.writing, l.waiting, l.held[kept.Tenant]} {
 		for _, other := range list {
 			if other.entry.Finished != nil && other.entry.ExecutionID == kept.ExecutionID {
 				other.entry.Of = &kept
@@ -301,6 +301,9 @@ func (l *Log) foreign(ctx context.Context, batch []*job) {
 			j.foreign = err != nil || e.Finished != nil || e.Instance != j.entry.Started.Instance || !e.Started.Time.Equal(j.entry.Started.Time)
 		default:
 			e, err := l.execution(ctx, j.entry.Of)
+			if j.sure && err != nil && !errors.Is(err, ErrNotFound) {
+				continue // what it is cannot be told now
+			}
 			j.foreign = err != nil || e.Finished == nil || e.Finished.Status != f.Status || !e.Finished.Time.Equal(f.Time)
 		}
 	}

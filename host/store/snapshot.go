@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"openskill/sdk/skill"
 )
@@ -55,7 +56,7 @@ func SnapshotJournals(o Options, to string) error {
 	if err = errors.Join(err, os.Mkdir(to, 0o700)); err != nil {
 		return err
 	}
-	for _, f := range files {
+	for _, f := range slices.Backward(files) { // so that what hosts delete meanwhile is missing at the front
 		if filepath.Ext(f.Name()) != ".journal" {
 			continue
 		}

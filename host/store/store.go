@@ -181,7 +181,7 @@ func (o Options) parse() (*place, error) {
 	case file == "" || strings.HasPrefix(file, ":") || strings.ContainsRune(file, 0):
 		return wrong("sqlite: needs the name of a file, such as sqlite:/var/lib/openskill/openskill.db")
 	}
-	return o.there(&place{kind: SQLite, records: records, log: o.Log, file: fileOptions{File: file, Full: full}})
+	return o.there(&place{kind: SQLite, records: records, log: o.Log, file: fileOptions{File: file, Full: full || records == OnDisk}})
 }
 
 // Place is where records are before a call goes on, as a URL says it behind records=.
