@@ -32,7 +32,6 @@ const (
 	segmentMagic = "openskill journal 1\n"
 	segmentHead  = len(segmentMagic) + 8 + sha256.Size
 	recordHead   = 12 + sha256.Size
-	segmentFull  = 4 << 20 // bytes after which a new segment begins
 	segmentAge   = time.Minute
 	mostPayload  = 16 << 20 // bytes of a payload
 )
@@ -46,6 +45,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 type journal struct {
 	dir, name string // the segments are dir/name-NUMBER.journal
+	most      int64  // bytes of a segment after which there is another one
 	sync      bool   // wait until the disk has it
 	lock      *flock.Flock
 
@@ -80,8 +80,8 @@ type segment struct {
 var errNotTaken = errors.New("the journal does not take the record")
 
 // newJournal makes a journal. It makes no file before the first record.
-func newJournal(dir string, sync bool) *journal {
-	return &journal{dir: dir, name: strings.ToLower(rand.Text()), sync: sync, turn: &turn{}}
+func newJournal(dir string, most int, sync bool) *journal {
+	return &journal{dir: dir, name: strings.ToLower(rand.Text()), most: int64(most), sync: sync, turn: &turn{}}
 }
 
 // append writes an entry, together with all that come at the same time. The segment counts it
@@ -146,7 +146,7 @@ func (j *journal) write(payloads [][]byte) (*segment, error) {
 	}
 	j.hash = hash
 	s.left.Add(int64(len(payloads)))
-	if s.size >= segmentFull {
+	if s.size >= j.most {
 		j.open = nil
 	}
 	return s, nil

@@ -35,7 +35,7 @@ func TestSegmentOfHeldChain(t *testing.T) {
 	s := newFaulty(t)
 	dir := t.TempDir()
 	l := open(t, slowHeld{s}, func(o *records.Options) {
-		o.Journal, o.Policy, o.MaxPayload, o.Wait = dir, records.KeepFull, 1<<20, time.Minute
+		o.Journal, o.Policy, o.Segment, o.Wait = dir, records.KeepFull, 20<<10, time.Minute
 	})
 	wholeCall(t, l, "acme")
 	musttest.Get(l.Store().Tenants(t.Context()))(t)
@@ -43,7 +43,7 @@ func TestSegmentOfHeldChain(t *testing.T) {
 	t.Cleanup(func() { s.Hold("") }) // before the Log is closed
 	c := wholeCall(t, l, "acme")
 	first := segments(t, dir)[0]
-	input := []byte(`"` + strings.Repeat("x", 900_000) + `"`)
+	input := []byte(`"` + strings.Repeat("x", 10_000) + `"`)
 	for range 8 {
 		o := call("other")
 		wantCode(t, l.Started(t.Context(), o, input), "")

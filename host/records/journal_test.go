@@ -95,11 +95,11 @@ func TestJournalOfManyCalls(t *testing.T) {
 	s := newFaulty(t)
 	dir := t.TempDir()
 	l := open(t, s, func(o *records.Options) {
-		o.Journal, o.Policy, o.Sync, o.Wait = dir, records.KeepFull, true, time.Minute
+		o.Journal, o.Policy, o.Sync, o.Wait, o.Segment = dir, records.KeepFull, true, time.Minute, 64<<10
 	})
 	input := []byte(`"` + strings.Repeat("x", 15_000) + `"`)
 	var all sync.WaitGroup
-	const callers, each = 16, 40
+	const callers, each = 8, 20
 	for n := range callers {
 		all.Go(func() {
 			for range each {
@@ -115,7 +115,7 @@ func TestJournalOfManyCalls(t *testing.T) {
 		t.Errorf("on record are %+v, %v", all, err)
 	}
 	eventually(t, func() error {
-		if left := segments(t, dir); len(left) > 1 || strings.HasSuffix(left[0], "-00000001.journal") {
+		if left := segments(t, dir); len(left) > 1 || len(left) == 1 && strings.HasSuffix(left[0], "-00000001.journal") {
 			return fmt.Errorf("of many records, segments are left: %v", left)
 		}
 		return nil
@@ -173,7 +173,7 @@ func TestJournalOfKilledHost(t *testing.T) {
 			}
 		}
 		wantStatus(t, s, running.ExecutionID, records.Terminated, skill.WorkerCrashed)
-		if want := fmt.Sprint("records=11 new=", []int{11, 0}[n]); !strings.Contains(said.String(), want) || strings.Contains(said.String(), "ERROR") {
+		if want := fmt.Sprint("records=11 new=", []int{11, 0}[n]); !strings.Contains(said.String(), want) || strings.Contains(said.String(), "damaged") {
 			t.Errorf("want %q, it says %s", want, said.String())
 		}
 		wholeCall(t, l, "acme")
@@ -239,7 +239,7 @@ func TestDamagedJournal(t *testing.T) {
 			file := segments(t, dir)[0]
 			musttest.Do(t, os.WriteFile(file, c.damage(musttest.Get(os.ReadFile(file))(t)), 0o600))
 			s, said := recovered(t, dir)
-			if !strings.Contains(said, c.says) || strings.Contains(said, "ERROR") != (c.says != "") {
+			if !strings.Contains(said, c.says) || strings.Contains(said, "damaged") != (c.says != "") {
 				t.Errorf("want %q, it says %s", c.says, said)
 			}
 			if _, err := os.Stat(file + ".damaged"); (err == nil) != (c.says != "") {
@@ -270,9 +270,9 @@ func TestMissingSegment(t *testing.T) {
 			t.Parallel()
 			s := newFaulty(t)
 			live := t.TempDir()
-			l := open(t, s, func(o *records.Options) { o.Journal, o.Policy, o.MaxPayload = live, records.KeepFull, 3<<20 })
+			l := open(t, s, func(o *records.Options) { o.Journal, o.Policy, o.Segment = live, records.KeepFull, 20<<10 })
 			free := blocked(t, s)
-			input := []byte(`"` + strings.Repeat("x", 2<<20) + `"`)
+			input := []byte(`"` + strings.Repeat("x", 10<<10) + `"`)
 			for range 5 {
 				wantCode(t, l.Started(t.Context(), call("acme"), input), "")
 			}
@@ -288,7 +288,7 @@ func TestMissingSegment(t *testing.T) {
 			}
 			free()
 			next, said := recovered(t, dir)
-			if !strings.Contains(said, c.says) || strings.Contains(said, "ERROR") != (c.says != "") {
+			if !strings.Contains(said, c.says) || strings.Contains(said, "damaged") != (c.says != "") {
 				t.Errorf("want %q, it says %s", c.says, said)
 			}
 			if list, _, err := next.Executions(t.Context(), records.Query{Limit: 10}); err != nil || len(list) != 3 {
@@ -422,7 +422,9 @@ func TestJournalOfHeldTenant(t *testing.T) {
 	for n := range 4 {
 		callers.Go(func() {
 			for range 100 {
-				wholeCall(t, l, []string{"acme", "other"}[n%2])
+				c := call([]string{"acme", "other"}[n%2])
+				eventually(t, func() error { return l.Started(t.Context(), c, nil) }) // too many may wait
+				wantCode(t, l.Finished(t.Context(), c, success(), nil), "")
 			}
 		})
 	}

@@ -35,6 +35,8 @@ type Options struct {
 	Queue int           // calls that may wait for their first record; 0: 4096
 	Open  int           // calls on record that have not ended on record; 0: 8192
 	Batch int           // entries that are written at once; 0: 256
+
+	Segment int // bytes of a file of the journal, after which there is another one; 0: 4 MiB
 }
 
 // Bounds and intervals that nobody needs to choose.
@@ -135,6 +137,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	defaultTo(&o.Queue, 4096)
 	defaultTo(&o.Open, 8192)
 	defaultTo(&o.Batch, 256)
+	defaultTo(&o.Segment, 4<<20)
 	if o.Instance == "" {
 		o.Instance = NewInstance()
 	}
@@ -164,7 +167,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	if o.Journal != "" && !o.Direct {
 		l.mu.Lock()
-		l.journal = newJournal(o.Journal, o.Sync)
+		l.journal = newJournal(o.Journal, o.Segment, o.Sync)
 		l.mu.Unlock()
 	}
 	l.endDead(ctx)
