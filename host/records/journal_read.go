@@ -121,7 +121,7 @@ func (l *Log) feedJournal(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	if f.records > 0 {
+	if f.fresh > 0 {
 		l.o.Log.Warn("audit: the records of a host that crashed were written to the database",
 			slog.Int("records", f.records), slog.Int("new", f.fresh))
 	}
