@@ -21,10 +21,10 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Backup writes what a host with these settings must not lose: the database, which has uploads
-// and approvals, the journals of records, and the names of trusted skills. What can be had again (runtimes, compiled modules) is not in it, nor is
-// a PostgreSQL database with what it keeps. Hosts may go on working meanwhile; what is
-// begun after the call may be missing.
+// Backup writes what a host with these settings must not lose: the database with uploads and
+// approvals, the journals of records, and the names of trusted skills. It leaves out runtimes and
+// compiled modules, which can be fetched and compiled again, and a PostgreSQL database. Hosts
+// may run meanwhile; what begins after the call may be missing.
 func Backup(ctx context.Context, s *config.Settings, w io.Writer, log *slog.Logger) (*backup.Index, error) {
 	if missing(s.StateDir) {
 		return nil, &skill.Error{Op: "host.Backup", Code: skill.NotFound, Message: "state folder not found: no host has run with these settings"}

@@ -20,8 +20,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Recover does what [Open] does with the journals of hosts that were killed, and nothing if
-// there are none.
+// Recover writes the journals of killed hosts to the database, as [Open] does. Without such
+// journals it does nothing.
 func Recover(ctx context.Context, o Options) error {
 	left, err := journals(o.Journal)
 	for name := range left {
@@ -190,7 +190,7 @@ func (f *feeding) segment(ctx context.Context, data []byte) error {
 		end := at + recordHead + size
 		switch {
 		case !whole && f.tail && len(data)-at < recordHead, whole && f.tail && end > len(data):
-			return nil // the host was killed while it wrote: nobody was told that this is on record
+			return nil // the host was killed during this write, so the record was never acknowledged
 		case !whole || end > len(data):
 			next := f.next(data, at)
 			f.damage(at, "the length of a record is wrong")

@@ -59,7 +59,7 @@ func wholeCall(t *testing.T, l *records.Log, tenant string) *records.Started {
 	return c
 }
 
-// A call with a journal waits for no database; who asks does, and a host that stops leaves nothing.
+// With a journal, a call does not wait for the database, but a query does. A host that stops deletes its journal.
 func TestJournal(t *testing.T) {
 	t.Parallel()
 	s := newFaulty(t)
@@ -143,7 +143,7 @@ func leftover(t *testing.T, calls int) (dir string, ended []*records.Started, ru
 	return dir, ended, running
 }
 
-// recovered opens a Log on what is left in a folder, and gives what it says.
+// recovered opens a Log on the journals in a folder, and returns its store and its log lines.
 func recovered(t *testing.T, dir string) (records.Store, string) {
 	t.Helper()
 	s := records.NewStore(storetest.SQLite(t))
@@ -391,7 +391,7 @@ func TestJournalOutlivesOutages(t *testing.T) {
 	})
 	wantCode(t, l.Finished(t.Context(), running, success(), nil), "")
 	if _, err := l.Store().Execution(t.Context(), "acme", running.ExecutionID); skill.CodeOf(err) != skill.AuditUnavailable {
-		t.Errorf("who asks is told %v", err)
+		t.Errorf("the query fails with %v", err)
 	}
 	s.Before(nil)
 	eventually(t, func() error { return l.Started(t.Context(), call("acme"), nil) })

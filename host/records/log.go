@@ -106,7 +106,7 @@ type run struct {
 // job is an entry that waits to be written.
 type job struct {
 	entry   *Entry
-	done    chan error // has room for one; nil: nobody waits
+	done    chan error // of capacity 1; nil: no caller waits
 	at      uint64     // its place among all that ever waited
 	sure    bool       // it is in the journal, and its caller was told so
 	segment *segment   // that has it; nil: that of another host

@@ -20,7 +20,7 @@ type Entry struct {
 	Of       *Started // of a Finished: what its execution began with
 	Own      bool     // of a Change: its tenant made it by itself, and can make any number
 	Wait     bool     // of all entries of an Append: wait a moment for chains that are held
-	Sure     bool     // its caller was told that it is on record: it is written even where there is no room
+	Sure     bool     // it was acknowledged, and is written even if its tenant has no room
 	Full     bool     // set by Append: the records of its tenant take all the room that they may
 	Left     error    // set by Append: why it left this one out, [ErrFull] or [ErrHeld]
 }

@@ -42,7 +42,8 @@ func (l *Log) push(j *job) {
 	}
 }
 
-// rest is how long what waits may wait for more: the journal has all of it, and nobody asks.
+// rest is how long the writer waits for more records: while the journal has all of those that
+// wait, and no query waits for them.
 // l.mu is held.
 func (l *Log) rest() time.Duration {
 	if len(l.waiting) == 0 || l.urgent > 0 || len(l.asked) > 0 || l.ending || len(l.waiting) >= l.o.Batch {

@@ -170,14 +170,13 @@ func (o Options) parse() (*place, error) {
 	}
 	file, query, _ := strings.Cut(rest, "?")
 	full := strings.EqualFold(query, "synchronous=full")
-	switch {
-	case query != "" && !full:
-		return wrong("sqlite:FILE accepts ?synchronous=full and ?records=database|host|disk, and nothing else")
-	case full && records == "":
-		records = OnDisk
+	if full {
+		records = cmp.Or(records, OnDisk)
 	}
 	records = cmp.Or(records, OnHost)
 	switch {
+	case query != "" && !full:
+		return wrong("sqlite:FILE accepts ?synchronous=full and ?records=database|host|disk, and nothing else")
 	case file == "" || strings.HasPrefix(file, ":") || strings.ContainsRune(file, 0):
 		return wrong("sqlite: needs the name of a file, such as sqlite:/var/lib/openskill/openskill.db")
 	}
