@@ -38,3 +38,26 @@ func (a *Authenticator) Again(ctx context.Context, remembered string) (skill.Pri
 	p, err := a.keys.of(ctx, "sessions", id, hash)
 	return a.answer(ctx, p, id, err)
 }
+
+// Still returns the principal of a call that was let in and is queued, as it is now. A key that was revoked or has
+// expired, and a token that has expired, are refused.
+func (a *Authenticator) Still(ctx context.Context, p skill.Principal) (skill.Principal, error) {
+	switch {
+	case p.Key != "" && a.keys != nil:
+		e, err := a.keys.find(ctx, "tenant "+p.Tenant, p.Key)
+		if err != nil {
+			return skill.Principal{}, err
+		}
+		if why := e.over(a.now()); why != "" {
+			return skill.Principal{}, a.refused(ctx, why, p.Key)
+		}
+		if now := e.principal; now.ID == p.ID && now.ID != "" && now.Tenant == p.Tenant {
+			return now, nil
+		}
+	case p.Type == skill.Human && a.tokens != nil && a.now().Before(p.Until):
+		return p, nil
+	case p.Type == skill.Anonymous && a.anonymous != nil:
+		return *a.anonymous, nil
+	}
+	return skill.Principal{}, a.refused(ctx, "the credentials of a queued call are no longer valid", p.Key)
+}

@@ -55,6 +55,7 @@ func TestReadsClaimsByTheirNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.want.ID, c.want.Type = "ann", skill.Human
 			p, err := h.Authenticate(t.Context(), bearer(bare(t, c.pairs...)))
+			p.Until = time.Time{}
 			if diff := cmp.Diff(c.want, p); diff != "" || err != nil {
 				t.Error(err, diff)
 			}

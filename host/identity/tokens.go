@@ -119,6 +119,7 @@ func (t *tokens) principal(ctx context.Context, text string) (skill.Principal, e
 	if why != "" {
 		return skill.Principal{}, why
 	}
+	p.Until = c.exp.Time
 	v := &verified{principal: p, from: now, until: now.Add(tokenMemory)}
 	if c.exp.Before(v.until) {
 		v.until = c.exp.Time

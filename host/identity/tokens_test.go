@@ -344,6 +344,10 @@ func TestTokens(t *testing.T) {
 				if err != nil {
 					t.Fatal(err, h.log)
 				}
+				if p.Until.Before(time.Now().Add(-time.Minute)) || p.Until.After(time.Now().Add(time.Hour)) {
+					t.Errorf("it is good until %s", p.Until)
+				}
+				p.Until = time.Time{}
 				if diff := cmp.Diff(ann, p); diff != "" {
 					t.Error(diff)
 				}

@@ -3,6 +3,7 @@ package skill
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Principal is who calls. The zero value may do nothing.
@@ -13,6 +14,8 @@ type Principal struct {
 	Tenant string
 	Scopes []string
 	Key    string // id of the API key that was shown; "" where none was
+
+	Until time.Time // when the token expires that was shown; zero where none was
 }
 
 // PrincipalType is the kind of a caller.

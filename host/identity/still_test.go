@@ -1,0 +1,60 @@
+package identity_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"openskill/host/identity"
+	"openskill/internal/musttest"
+	"openskill/sdk/skill"
+)
+
+// Whoever had a call queued is looked at again when its turn comes.
+func TestStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openKeys(t)
+		_, text := h.create(t, time.Hour)
+		p := musttest.Get(h.Authenticate(t.Context(), bearer(text)))(t)
+		still := func(a *identity.Authenticator, p skill.Principal, good bool) {
+			t.Helper()
+			now, err := a.Still(context.Background(), p)
+			if good != (err == nil) || good && (now.ID != p.ID || now.Tenant != p.Tenant) || !good && (skill.CodeOf(err) != skill.Unauthorized || now.ID != "") {
+				t.Errorf("%+v: %+v, %v", p, now, err)
+			}
+		}
+		still(h.Authenticator, p, true)
+		more := p
+		more.Scopes = skill.Scopes()
+		if now := musttest.Get(h.Still(t.Context(), more))(t); len(now.Scopes) != len(p.Scopes) {
+			t.Errorf("the scopes are those of the row of the queue: %v", now.Scopes)
+		}
+		other := p
+		other.Tenant = "other"
+		still(h.Authenticator, other, false)
+		other = p
+		other.Key = "0123456789abcdef"
+		still(h.Authenticator, other, false)
+		still(h.Authenticator, skill.Local(), false)
+		still(h.Authenticator, skill.Principal{ID: "anonymous", Type: skill.Anonymous, Tenant: "anonymous"}, false)
+		_, second := h.create(t, 0)
+		revoked := musttest.Get(h.Authenticate(t.Context(), bearer(second)))(t)
+		musttest.Get(h.keys.Revoke(t.Context(), revoked.Key))(t)
+		time.Sleep(2 * time.Second)
+		still(h.Authenticator, revoked, false)
+		time.Sleep(time.Hour)
+		still(h.Authenticator, p, false)
+
+		open := open(t, func(o *identity.Options) { o.Anonymous = []string{skill.ScopeRead} })
+		still(open.Authenticator, skill.Principal{ID: "anonymous", Type: skill.Anonymous, Tenant: "anonymous", Scopes: skill.Scopes()}, true)
+		still(open.Authenticator, p, false)
+	})
+	h := openTokens(t)
+	ann := musttest.Get(h.Authenticate(t.Context(), bearer(token(t, hs, good(), []byte(secret)))))(t)
+	musttest.Get(h.Still(t.Context(), ann))(t)
+	ann.Until = time.Now().Add(-time.Second)
+	if _, err := h.Still(t.Context(), ann); skill.CodeOf(err) != skill.Unauthorized {
+		t.Errorf("an expired token: %v", err)
+	}
+}
