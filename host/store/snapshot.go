@@ -39,7 +39,7 @@ func Snapshot(ctx context.Context, o Options, to string) (kind Kind, schema int6
 	if _, err := m.db.Write.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
 		return SQLite, 0, fmt.Errorf("store.Snapshot: %w", err)
 	}
-	return SQLite, schema, errors.Join(os.Chmod(to, 0o600), signOut(ctx, to))
+	return SQLite, schema, errors.Join(os.Chmod(to, 0o600), leaveOut(ctx, to))
 }
 
 // SnapshotJournals copies the journals of a SQLite database to a folder. It comes before the
@@ -71,19 +71,19 @@ func SnapshotJournals(o Options, to string) error {
 	return nil
 }
 
-// signOut removes the sessions of the console from a copy: one that comes back must not undo that
-// somebody signed out.
-func signOut(ctx context.Context, file string) error {
+// leaveOut removes from a copy what must not come back: the sessions of the console, since somebody may have
+// signed out, and queued calls, which have run meanwhile.
+func leaveOut(ctx context.Context, file string) error {
 	m, err := Migrate(ctx, Options{file: file})
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	var there bool
-	if err := m.db.Write.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'console_sessions')").Scan(&there); err != nil || !there {
-		return err // older releases had none in the database
+	names, err := All(ctx, m.db.Write, Column[string], "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('console_sessions', 'queued_calls', 'queued_sums')")
+	for _, name := range names { // of older releases not all
+		_, deleted := m.db.Write.ExecContext(ctx, "PRAGMA secure_delete = ON; DELETE FROM "+name)
+		err = errors.Join(err, deleted)
 	}
-	_, err = m.db.Write.ExecContext(ctx, "PRAGMA secure_delete = ON; DELETE FROM console_sessions")
 	return err
 }
 

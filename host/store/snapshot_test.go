@@ -10,20 +10,23 @@ import (
 	"openskill/internal/musttest"
 )
 
-// Who signed out stays so when a copy comes back: it has no session, also not in pages that are
-// free.
-func TestSnapshotsHaveNoSessions(t *testing.T) {
+// Who signed out stays so when a copy comes back, and calls that ran do not run again: it has no session and no queued
+// call, also not in pages that are free.
+func TestSnapshotsLeaveOut(t *testing.T) {
 	state, to := t.TempDir(), filepath.Join(t.TempDir(), "copy.db")
 	id := bytes.Repeat([]byte("session!"), 4)
 	d := musttest.Get(store.Open(t.Context(), store.Options{StateDir: state}))(t)
 	defer d.Close()
 	musttest.Get(d.Write.ExecContext(t.Context(), "INSERT INTO console_sessions (id, tenant, principal, credential, began_at, seen_at) VALUES ($1, 'acme', 'p', $1, 1, 1)", id))(t)
+	call := []byte("a queued call")
+	musttest.Get(d.Write.ExecContext(t.Context(), `INSERT INTO queued_calls (id, tenant, principal_id, principal_type, skill_name, created_at, bytes, body)
+		VALUES ('00000000-0000-7000-8000-000000000001', 'acme', 'p', 'agent', 'echo', 1, 1, $1)`, call))(t)
 	if kind, _, err := store.Snapshot(t.Context(), store.Options{StateDir: state}, to); err != nil || kind != store.SQLite {
 		t.Fatal(kind, err)
 	}
 	b, err := os.ReadFile(to)
-	if err != nil || bytes.Contains(b, id) {
-		t.Errorf("the copy has the session, or is none: %v", err)
+	if err != nil || bytes.Contains(b, id) || bytes.Contains(b, call) {
+		t.Errorf("the copy has the session or the call, or is none: %v", err)
 	}
 	if err := store.Check(t.Context(), to); err != nil {
 		t.Error(err)
