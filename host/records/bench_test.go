@@ -14,6 +14,7 @@ import (
 	"openskill/host/records"
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
+	"openskill/host/store/storetest"
 )
 
 // BenchmarkCalls puts calls on record, their beginning and their end, by so many callers
@@ -136,4 +137,39 @@ func entriesOf(b *testing.B, c *records.Started) []*records.Entry {
 	started, finished := entry(records.KindStarted, c), entry(records.KindFinished, f)
 	started.Started, finished.Finished, finished.Of = c, f, c
 	return []*records.Entry{started, finished}
+}
+
+// BenchmarkQueued has calls accepted and begun by a host with 64 places.
+func BenchmarkQueued(b *testing.B) {
+	for name, url := range map[string]func(b *testing.B) string{
+		"sqlite": func(b *testing.B) string { b.Helper(); return "sqlite:" + filepath.Join(b.TempDir(), "test.db") },
+		"postgres": func(b *testing.B) string {
+			b.Helper()
+			return pgtest.New(b, "fsync = on", "synchronous_commit = on", "full_page_writes = on", "max_wal_size = 4GB").Database(b)
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			db := storetest.Open(b, url(b))
+			r := newRuns()
+			q := newQueuing(b, db, r, 64, func(o *records.ManagerOptions, _ *queuing) { o.Alone = true })
+			first := q.accept(b, ann, "echo", `{}`)
+			q.ended(b, ann, first, records.Success)
+			alone := make([]time.Duration, 0, 100)
+			for range cap(alone) { // one at a time
+				begun := time.Now()
+				q.ended(b, ann, q.accept(b, ann, "echo", `{}`), records.Success)
+				alone = append(alone, time.Since(begun))
+			}
+			slices.Sort(alone)
+			b.ResetTimer()
+			begun := time.Now()
+			for range b.N {
+				q.accept(b, ann, "echo", `{}`)
+			}
+			b.ReportMetric(float64(time.Since(begun).Microseconds())/float64(b.N), "µs/accept")
+			drained(b, db)
+			b.ReportMetric(float64(b.N)/time.Since(begun).Seconds(), "calls/s")
+			b.ReportMetric(float64(alone[len(alone)/2].Microseconds())/1000, "ms/alone")
+		})
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"openskill/host/internal/gate"
@@ -104,6 +105,8 @@ type ManagerOptions struct {
 	MostOfOne int64         // bytes that are kept of one execution; 0: 64 MiB
 	MostOfAll Room          // what is kept of one tenant's; 0: 1 GiB, a million items. At the limit the oldest make room
 
+	Queue *QueueOptions // of calls that found no place; nil: they are refused
+
 	AskEvery   time.Duration // between looks at what other hosts want ended; 0: 500 ms
 	SweepEvery time.Duration // between removals of what has expired; 0: a minute
 	EndWait    time.Duration // how long a cancellation waits to see the end; 0: 1 s
@@ -121,6 +124,12 @@ func (o ManagerOptions) withDefaults() ManagerOptions {
 	or(&o.AskEvery, 500*time.Millisecond)
 	or(&o.SweepEvery, time.Minute)
 	or(&o.EndWait, time.Second)
+	if o.Queue != nil {
+		q := *o.Queue
+		or(&q.Most.Bytes, mostQueuedBytes)
+		or(&q.Most.Items, mostQueuedItems)
+		o.Queue = &q
+	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
@@ -146,8 +155,14 @@ type Manager struct {
 	places *gate.Gate // of long calls
 
 	mu      sync.Mutex
-	running map[string]*running // every call on this host, by execution
+	running map[string]*running  // every call on this host, by execution
+	behind  map[string]time.Time // when queued calls of a tenant were seen waiting
+	taken   map[string]bool      // queued calls that this host has taken
 	closed  bool
+	working bool // queued calls run on this host
+
+	queued atomic.Int64  // calls in the database, as they were counted last
+	wake   chan struct{} // a call was queued, or a place is free
 }
 
 // NewManager makes a manager. It starts nothing; see [Manager.Tend].
@@ -156,7 +171,7 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 		return nil, errors.New("executions.New: Records is required")
 	}
 	o = o.withDefaults()
-	m := &Manager{o: o, running: map[string]*running{}, places: gate.New(gate.Options{Places: o.Long, Alone: o.Alone})}
+	m := &Manager{o: o, running: map[string]*running{}, behind: map[string]time.Time{}, taken: map[string]bool{}, wake: make(chan struct{}, 1), places: gate.New(gate.Options{Places: o.Long, Alone: o.Alone})}
 	m.base, m.endAll = context.WithCancelCause(context.Background())
 	return m, nil
 }

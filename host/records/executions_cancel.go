@@ -51,7 +51,13 @@ func (m *Manager) Cancel(ctx context.Context, p skill.Principal, id string) (*Vi
 	if err != nil {
 		return nil, err
 	}
-	if e.Finished == nil {
+	ended := e.Finished != nil
+	if e.Queued {
+		if ended, err = m.cancelQueued(ctx, e.ExecutionID); err != nil {
+			return nil, cannotKeep("executions.Cancel", err)
+		}
+	}
+	if !ended {
 		if err := m.stop(ctx, e.ExecutionID); err != nil {
 			return nil, err
 		}
@@ -82,7 +88,7 @@ func (m *Manager) seenToEnd(ctx context.Context, e *Execution) (*View, error) {
 	defer deadline.Stop()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		v, err := m.view(ctx, e, FirstPart)
-		if err != nil || v.Status != Running {
+		if err != nil || v.Status != Running && v.Status != Queued {
 			return v, err
 		}
 		again := time.NewTimer(pause)
@@ -95,8 +101,8 @@ func (m *Manager) seenToEnd(ctx context.Context, e *Execution) (*View, error) {
 			again.Stop()
 			return v, nil
 		}
-		if e, err = m.o.Records.Execution(ctx, e.Tenant, e.ExecutionID); err != nil {
-			return nil, cannotKeep("executions.Cancel", err)
+		if e, err = m.execution(ctx, sight{tenant: e.Tenant}, e.ExecutionID); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -81,8 +81,19 @@ func (m *Manager) run(ctx context.Context, p skill.Principal, run Run, begun cha
 	})
 }
 
-// enter takes a place among the long calls.
+// enter takes a place among the long calls, unless queued calls of the tenant wait for one.
 func (m *Manager) enter(tenant string) (leave func(), err error) {
+	m.mu.Lock()
+	late := m.late(tenant)
+	m.mu.Unlock()
+	if late {
+		return nil, m.tooMany(&gate.FullError{After: time.Second, Part: -1})
+	}
+	return m.place(tenant)
+}
+
+// place takes a place among the long calls.
+func (m *Manager) place(tenant string) (leave func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -90,15 +101,20 @@ func (m *Manager) enter(tenant string) (leave func(), err error) {
 	}
 	out, err := m.places.TryEnter(tenant)
 	if err != nil {
-		e := gate.Refusal(err, "executions.Start", fmt.Sprintf("too many long calls (at most %d in total, and a share per tenant); call without Prefer: respond-async", m.o.Long))
-		e.Details["limit"], e.Details["remaining"], e.Details["reset_ms"] = m.o.Long, 0, e.Details["retry_after_ms"]
-		return nil, e
+		return nil, m.tooMany(err)
 	}
 	m.long.Add(1)
 	return func() {
 		out()
 		m.long.Done()
+		m.poke()
 	}, nil
+}
+
+func (m *Manager) tooMany(err error) error {
+	e := gate.Refusal(err, "executions.Start", fmt.Sprintf("too many long calls (at most %d in total, and a share per tenant); call without Prefer: respond-async", m.o.Long))
+	e.Details["limit"], e.Details["remaining"], e.Details["reset_ms"] = m.o.Long, 0, e.Details["retry_after_ms"]
+	return e
 }
 
 // expectResult says that there will be a result, by an empty one.

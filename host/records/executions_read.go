@@ -155,6 +155,9 @@ func (m *Manager) execution(ctx context.Context, s sight, id string) (*Execution
 		return nil, notFound()
 	}
 	e, err := m.o.Records.Execution(ctx, s.tenant, id)
+	if errors.Is(err, ErrNotFound) {
+		e, err = m.queuedExecution(ctx, s.tenant, id)
+	}
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil, notFound()
@@ -276,11 +279,25 @@ func (m *Manager) list(ctx context.Context, p skill.Principal, q Query) ([]*Exec
 	if err := s.narrow(p, &q); err != nil {
 		return nil, "", err
 	}
-	list, next, err := m.o.Records.Executions(ctx, q)
+	list, next, err := m.executions(ctx, q)
 	if err != nil {
 		return nil, "", cannotKeep("executions.List", err)
 	}
 	return slices.DeleteFunc(list, func(e *Execution) bool { return !s.has(e) }), next, nil
+}
+
+// executions gives a page of those on record, or of queued calls if these are asked for.
+func (m *Manager) executions(ctx context.Context, q Query) ([]*Execution, string, error) {
+	switch queue := m.queue(); {
+	case q.Status != Queued:
+		return m.o.Records.Executions(ctx, q)
+	case q.Code != "" || q.Session != "" || q.TraceID != "" || !q.Since.IsZero() || !q.Until.IsZero():
+		return nil, "", &skill.Error{Op: "executions.List", Code: skill.InvalidArgument, Subject: "status", Message: "status queued can be combined with tenant, principal and skill only"}
+	case queue == nil:
+		return nil, "", nil
+	default:
+		return queue.list(ctx, &q)
+	}
 }
 
 // narrow makes sure that a query asks for nothing out of sight.

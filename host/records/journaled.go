@@ -24,7 +24,7 @@ const (
 func (l *Log) fast(j *job) bool {
 	fast := l.journal != nil && l.leased() && checkEntry(j.entry) == nil
 	if s := j.entry.Started; s != nil {
-		fast = fast && len(l.waiting) < mostSure && time.Duration(len(l.waiting))*l.pace < mostBehind && l.held[s.Tenant] == nil && !l.full[s.Tenant]
+		fast = fast && !s.Contested && len(l.waiting) < mostSure && time.Duration(len(l.waiting))*l.pace < mostBehind && l.held[s.Tenant] == nil && !l.full[s.Tenant]
 	}
 	if fast {
 		l.coming++

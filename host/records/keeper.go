@@ -123,7 +123,7 @@ func (l *Log) settle(ctx context.Context) {
 		e, err := l.execution(ctx, r.started)
 		l.mu.Lock()
 		switch now := l.o.Now(); {
-		case err == nil && e.Finished == nil:
+		case err == nil && e.Finished == nil && e.Instance == l.o.Instance && e.Started.Time.Equal(r.started.Time):
 			l.revoke(r, skill.AuditUnavailable, notConfirmed)
 		case err == nil:
 			delete(l.open, r.started.ExecutionID)

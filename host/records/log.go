@@ -257,6 +257,8 @@ func (l *Log) begin(j *job) (fast bool, err error) {
 	switch {
 	case l.closed:
 		return false, unavailable("audit.Started", stoppingMessage, nil)
+	case l.open[s.ExecutionID] != nil && l.open[s.ExecutionID].doubt:
+		why = "it cannot be told yet whether an earlier start was recorded"
 	case l.open[s.ExecutionID] != nil:
 		return false, misused("audit.Started", s.ExecutionID, "the execution has already begun")
 	case l.down:

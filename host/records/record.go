@@ -17,6 +17,7 @@ const (
 	Terminated Status = "terminated" // ended by its caller, by the host's end, or by the agent's bounds
 	TimedOut   Status = "timeout"
 	Running    Status = "running" // it has no record of its end yet
+	Queued     Status = "queued"  // it was accepted, and has no record yet
 )
 
 // Kinds of records.
@@ -58,6 +59,7 @@ type Started struct {
 	Limits            skill.LimitsJSON `json:"limits"`
 	Instance          string           `json:"instance"`            // of the host that ran it
 	ReplayOf          string           `json:"replay_of,omitempty"` // execution that this one replays
+	Contested         bool             `json:"-"`                   // another host may begin it too: the database tells
 	Time              time.Time        `json:"time"`                // UTC, in microseconds
 }
 
@@ -120,13 +122,29 @@ type Record struct {
 type Execution struct {
 	Started
 	Finished *Finished // nil while it runs
+	Queued   bool      // it waits for a place, and nothing of it is on record
 	Damaged  string    // what the database has that cannot be read, and is left zero; "": nothing
 }
 
 // Status is the status of e.
 func (e *Execution) Status() Status {
-	if e.Finished == nil {
+	switch {
+	case e.Queued:
+		return Queued
+	case e.Finished == nil:
 		return Running
 	}
 	return e.Finished.Status
+}
+
+// StatusOf is the status of an execution that ended with an error, by codes that only the host can give: what
+// a guest reports has other ones.
+func StatusOf(code skill.Code) Status {
+	switch code { //nolint:exhaustive // all others failed
+	case skill.Timeout:
+		return TimedOut
+	case skill.Cancelled, skill.Unauthorized: // of a run, the end of its caller's credentials
+		return Terminated
+	}
+	return Failed
 }

@@ -71,6 +71,8 @@ type ScriptRequest struct {
 	Limits    Limits       // may only lower what the host says; zero: no opinion
 	Asked     Limits       // in place of the host's defaults, up to its maximum; zero: no opinion
 	Turn      Turn         // of the agent that asks; zero: none does
+
+	ExecutionID string // of a call that was queued; "": a new one
 }
 
 // OutputFields is what a script printed as fields of JSON: "output" is the text; where the

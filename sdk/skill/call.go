@@ -19,6 +19,8 @@ type Request struct {
 	Workspace WorkspaceRef    // zero: none
 	Limits    Limits          // may only lower what manifest and host say; zero: no opinion
 	Turn      Turn            // of the agent that asks; zero: none does
+
+	ExecutionID string // of a call that was queued; "": a new one
 }
 
 // Turn is where in an agent's session a call was asked for.

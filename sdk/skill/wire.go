@@ -22,7 +22,7 @@ type Problem struct {
 // Accepted is the answer to a call that outlives its request.
 type Accepted struct {
 	ID      string  `json:"id"`     // of its execution
-	Status  string  `json:"status"` // running
+	Status  string  `json:"status"` // running, or queued
 	TraceID TraceID `json:"trace_id"`
 }
 

@@ -61,6 +61,9 @@ func (d *Door) StartScript(ctx context.Context, p skill.Principal, r skill.Scrip
 	return d.record(ctx, p, s, r.Turn, started, func(ctx context.Context) *skill.Result { return d.Scripts.RunScript(ctx, p, r) })
 }
 
+// Check refuses no call.
+func (d *Door) Check(context.Context, *records.QueuedCall) *skill.Result { return nil }
+
 func (d *Door) now() time.Time {
 	if d.Now == nil {
 		return time.Now().UTC().Truncate(time.Microsecond)

@@ -1,0 +1,539 @@
+package records_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"openskill/host/records"
+	"openskill/host/store"
+	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
+	"openskill/sdk/skill"
+)
+
+// runs are what calls of all hosts of a test did.
+type runs struct {
+	mu    sync.Mutex
+	order []string // executions that ran, with their principals
+	times map[string]int
+	hold  chan struct{} // lets calls of "held" end
+}
+
+func newRuns() *runs { return &runs{times: map[string]int{}, hold: make(chan struct{})} }
+
+func (r *runs) ran(id, principal string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.order = append(r.order, principal)
+	r.times[id]++
+}
+
+func (r *runs) list() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.order...)
+}
+
+// queuing is a host with queued calls and a door that has all on record.
+type queuing struct {
+	*records.Manager
+	log    *records.Log
+	runs   *runs
+	admit  func(p skill.Principal) error // nil: all
+	before func(id string)               // before a beginning is on record
+	stop   func()
+}
+
+func (q *queuing) Start(ctx context.Context, p skill.Principal, r skill.Request, started func(string)) *skill.Result {
+	fail := func(err error) *skill.Result {
+		return skill.Failure(r.SkillID, r.TraceID, skill.Meta{ExecutionID: r.ExecutionID}, err)
+	}
+	switch r.SkillID {
+	case "busy":
+		return fail(&skill.Error{Code: skill.RateLimited, Message: "busy", Details: map[string]any{"retry_after_ms": int64(250)}})
+	case "gone":
+		return fail(&skill.Error{Code: skill.NotFound, Message: "skill not found"})
+	case "panics":
+		panic("a secret")
+	case "workspace": // waits for it
+		select {
+		case <-q.runs.hold:
+		case <-ctx.Done():
+			return fail(&skill.Error{Code: skill.Conflict, Message: "another call uses the workspace"})
+		}
+	}
+	if q.before != nil {
+		q.before(r.ExecutionID)
+	}
+	s := &records.Started{ExecutionID: r.ExecutionID, Tenant: p.Tenant, Principal: p.ID, PrincipalType: p.Type, Session: r.ExecutionID, Skill: string(r.SkillID), TraceID: string(r.TraceID), Contested: true}
+	if err := q.log.Started(ctx, s, r.Input); err != nil {
+		return fail(err)
+	}
+	ctx, done := q.Track(ctx, s)
+	defer done()
+	started(s.ExecutionID)
+	q.runs.ran(s.ExecutionID, p.ID)
+	f := &records.Finished{Status: records.Success}
+	result := &skill.Result{Success: true, SkillID: r.SkillID, Data: r.Input, Meta: skill.Meta{ExecutionID: s.ExecutionID}}
+	if r.SkillID == "held" {
+		select {
+		case <-q.runs.hold:
+		case <-ctx.Done():
+			f.Status, f.Code, f.Message = records.Terminated, skill.Cancelled, "ended"
+			result = fail(&skill.Error{Code: skill.Cancelled, Message: "ended"})
+		}
+	}
+	if err := q.log.Finished(ctx, s, f, r.Input); err != nil {
+		return fail(err)
+	}
+	return result
+}
+
+func (q *queuing) StartScript(ctx context.Context, p skill.Principal, r skill.ScriptRequest, started func(string)) *skill.Result {
+	return q.Start(ctx, p, skill.Request{SkillID: skill.ID(r.Skill), ExecutionID: r.ExecutionID, Input: json.RawMessage(`"a script"`)}, started)
+}
+
+// newQueuing opens a host on a database; long calls have as many places.
+func newQueuing(t testing.TB, db *store.DB, r *runs, long int, change func(*records.ManagerOptions, *queuing)) *queuing {
+	t.Helper()
+	q := &queuing{runs: r}
+	q.log = musttest.Get(records.Open(t.Context(), records.Options{Store: records.NewStore(db), Policy: records.KeepFull, Log: slog.New(slog.DiscardHandler)}))(t)
+	o := records.ManagerOptions{
+		Records: q.log.Store(), Results: records.NewResults(db), Long: long, AskEvery: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
+		Queue: &records.QueueOptions{DB: db, Record: q.log},
+	}
+	if change != nil {
+		change(&o, q)
+	}
+	q.Manager = musttest.Get(records.NewManager(o))(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	var working sync.WaitGroup
+	working.Go(func() { q.Tend(ctx) })
+	working.Go(func() {
+		q.Work(ctx, records.Worker{Door: q, Admit: func(ctx context.Context, p skill.Principal) (context.Context, skill.Principal, func(), error) {
+			if q.admit != nil {
+				if err := q.admit(p); err != nil {
+					return nil, p, nil, err
+				}
+			}
+			return ctx, p, func() {}, nil
+		}})
+	})
+	q.stop = sync.OnceFunc(func() {
+		end, done := context.WithTimeout(context.Background(), time.Minute)
+		defer done()
+		_ = q.Close(end)
+		cancel()
+		working.Wait()
+		_ = q.log.Close(end)
+	})
+	t.Cleanup(q.stop)
+	return q
+}
+
+func noCheck(context.Context, *records.QueuedCall) *skill.Result { return nil }
+
+// accept has a call accepted that finds no place, and gives its id.
+func (q *queuing) accept(t testing.TB, p skill.Principal, id skill.ID, input string) string {
+	t.Helper()
+	c := &records.QueuedCall{Principal: p, Request: &skill.Request{SkillID: id, TraceID: "t-1", Input: json.RawMessage(input)}}
+	var execution string
+	var status records.Status
+	var r *skill.Result
+	var err error
+	for end := time.Now().Add(time.Minute); r == nil && err == nil && execution == "" || r != nil && time.Now().Before(end); time.Sleep(time.Millisecond) { // until the host works
+		execution, status, r, err = q.Accept(t.Context(), c, func(context.Context, func(string)) *skill.Result {
+			return skill.Failure(id, "", skill.Meta{}, &skill.Error{Code: skill.RateLimited, Message: "no place"})
+		}, noCheck)
+	}
+	if err != nil || r != nil || status != records.Queued || execution == "" {
+		t.Fatalf("%q, %q, %+v, %v", execution, status, r, err)
+	}
+	return execution
+}
+
+// ended waits until an execution is as it should be.
+func (q *queuing) ended(t testing.TB, p skill.Principal, id string, status records.Status) *records.View {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		v, err := q.Get(context.Background(), p, id, records.WholeResult)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Status == status {
+			return v
+		}
+		if v.Status != records.Running && v.Status != records.Queued || time.Now().After(end) {
+			t.Fatalf("%s is %s (%+v), not %s", id, v.Status, v.Error, status)
+		}
+	}
+}
+
+// drained fails unless the queue is, and the sums are.
+func drained(t testing.TB, db *store.DB) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		var calls, sums int
+		musttest.Do(t, db.Read.QueryRowContext(context.Background(), "SELECT (SELECT count(*) FROM queued_calls), (SELECT count(*) FROM queued_sums)").Scan(&calls, &sums))
+		if calls == 0 && sums == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d calls and %d sums are left", calls, sums)
+		}
+	}
+}
+
+// Calls of two hosts on one database begin once each, whichever host begins them, in the order of a
+// principal, and each has one record and its result.
+func TestQueuedCallsBeginOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
+		open := fresh(t)
+		r := newRuns()
+		db := open()
+		one, two := newQueuing(t, db, r, 4, nil), newQueuing(t, open(), r, 4, nil)
+		ids := map[string]bool{}
+		for i := range 60 {
+			ids[[]*queuing{one, two}[i%2].accept(t, ann, "echo", fmt.Sprintf(`{"n": %d}`, i))] = true
+		}
+		if len(ids) != 60 {
+			t.Fatalf("%d ids", len(ids))
+		}
+		for id := range ids {
+			v := one.ended(t, ann, id, records.Success)
+			if !strings.Contains(string(v.Result), `"n"`) || !strings.Contains(string(v.Input.JSON), `{"n"`) || v.Skill != "echo" {
+				t.Errorf("%+v, %s", v, v.Result)
+			}
+		}
+		drained(t, db)
+		for id, n := range r.times {
+			if n != 1 || !ids[id] {
+				t.Errorf("%s ran %d times", id, n)
+			}
+		}
+		list, _, err := two.List(t.Context(), ann, records.Query{Limit: 100})
+		if err != nil || len(list) != 60 {
+			t.Errorf("%d are on record, %v", len(list), err)
+		}
+	})
+}
+
+// While a call waits, its caller sees it, can list it and end it, and nobody else can.
+func TestQueuedCallsAreSeen(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
+		db := fresh(t)()
+		r := newRuns()
+		q := newQueuing(t, db, r, 1, func(o *records.ManagerOptions, _ *queuing) { o.Alone = true })
+		first := q.accept(t, ann, "held", `{}`)
+		q.ended(t, ann, first, records.Running)
+		var ids []string
+		for range 3 {
+			ids = append(ids, q.accept(t, ann, "echo", `{"secret": 1}`))
+		}
+		v := musttest.Get(q.Get(t.Context(), ann, ids[0], records.WholeResult))(t)
+		if v.Status != records.Queued || v.Skill != "echo" || v.Principal != "ann" || v.StartedAt.IsZero() || v.Result != nil || v.FinishedAt != nil {
+			t.Errorf("%+v", v)
+		}
+		for _, p := range []skill.Principal{amy, bob, {}} {
+			if _, err := q.Get(t.Context(), p, ids[0], 0); err == nil {
+				t.Errorf("%s sees it", p.ID)
+			}
+			if _, err := q.Cancel(t.Context(), p, ids[0]); code(err) != skill.NotFound {
+				t.Errorf("%s ends it: %v", p.ID, err)
+			}
+			if list, _, _ := q.List(t.Context(), p, records.Query{Status: records.Queued, Limit: 10}); len(list) > 0 {
+				t.Errorf("%s lists it", p.ID)
+			}
+		}
+		var seen []string
+		for cursor := ""; ; {
+			page, next, err := q.List(t.Context(), ann, records.Query{Status: records.Queued, Skill: "echo", Limit: 2, Cursor: cursor})
+			musttest.Do(t, err)
+			for _, v := range page {
+				seen = append(seen, v.ID)
+			}
+			if cursor = next; next == "" {
+				break
+			}
+		}
+		if fmt.Sprint(seen) != fmt.Sprint([]string{ids[2], ids[1], ids[0]}) {
+			t.Errorf("%v, not %v from the end", seen, ids)
+		}
+		if _, _, err := q.List(t.Context(), ann, records.Query{Status: records.Queued, Code: "X"}); code(err) != skill.InvalidArgument {
+			t.Errorf("with a code: %v", err)
+		}
+		for i, p := range []skill.Principal{ann, operator} {
+			v, err := q.Cancel(t.Context(), p, ids[i])
+			if err != nil || v.Status != records.Terminated || v.Error.Code != skill.Cancelled || !strings.Contains(string(v.Result), "CANCELLED") {
+				t.Errorf("%+v, %v", v, err)
+			}
+		}
+		// One that a host has taken, and that waits for something else.
+		taken := q.accept(t, ann, "workspace", `{}`)
+		if v, err := q.Cancel(t.Context(), ann, first); err != nil || v.Status != records.Terminated { // it runs
+			t.Errorf("%+v, %v", v, err)
+		}
+		q.ended(t, ann, ids[2], records.Success)
+		for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+			var n int
+			musttest.Do(t, db.Read.QueryRowContext(t.Context(), "SELECT count(*) FROM queued_calls WHERE instance <> ''").Scan(&n))
+			if n == 1 {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatal("it is not taken")
+			}
+		}
+		if list, _, err := q.List(t.Context(), ann, records.Query{Status: records.Queued, Limit: 10}); err != nil || len(list) != 1 {
+			t.Errorf("%v, %v", list, err)
+		}
+		if v, err := q.Cancel(t.Context(), ann, taken); err != nil || v.Status != records.Terminated || v.Error.Code != skill.Cancelled {
+			t.Errorf("%+v, %v", v, err)
+		}
+		drained(t, db)
+		if n := len(r.list()); n != 2 {
+			t.Errorf("%d ran", n)
+		}
+	})
+}
+
+// A call that is refused when its turn comes is on record, with the reason; one for which there is no place then waits on.
+func TestQueuedCallsAreRefused(t *testing.T) {
+	t.Parallel()
+	db := storetest.SQLite(t)
+	now := time.Now()
+	var mu sync.Mutex
+	r := newRuns()
+	q := newQueuing(t, db, r, 4, func(o *records.ManagerOptions, q *queuing) {
+		o.Now = func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
+		q.admit = func(p skill.Principal) error {
+			if p.ID == "amy" {
+				return &skill.Error{Code: skill.Unauthorized, Message: "a revoked key"}
+			}
+			return nil
+		}
+	})
+	for _, c := range []struct {
+		p      skill.Principal
+		id     skill.ID
+		status records.Status
+		code   skill.Code
+	}{
+		{amy, "echo", records.Terminated, skill.Unauthorized},
+		{ann, "gone", records.Failed, skill.NotFound},
+		{ann, "panics", records.Failed, skill.Internal},
+	} {
+		v := q.ended(t, c.p, q.accept(t, c.p, c.id, `{}`), c.status)
+		if v.Error == nil || v.Error.Code != c.code || !strings.Contains(string(v.Result), string(c.code)) || strings.Contains(string(v.Result), "secret") {
+			t.Errorf("%s: %+v, %s", c.id, v, v.Result)
+		}
+	}
+	id := q.accept(t, ann, "busy", `{}`)
+	// A call that this host has taken and does not have, since its release failed, waits again.
+	if id := q.accept(t, chief, "busy", `{}`); id != "" {
+		musttest.Get(db.Exec(t.Context(), "UPDATE queued_calls SET instance = $1 WHERE id = $2", q.log.Instance(), id))(t)
+		for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			var free bool
+			musttest.Do(t, db.Read.QueryRowContext(t.Context(), "SELECT instance = '' FROM queued_calls WHERE id = $1", id).Scan(&free))
+			if free {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatal("it is lost")
+			}
+		}
+		musttest.Get(q.Cancel(t.Context(), operator, id))(t)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if v := musttest.Get(q.Get(t.Context(), ann, id, 0))(t); v.Status != records.Queued {
+		t.Errorf("%+v", v)
+	}
+	mu.Lock()
+	now = now.Add(25 * time.Hour)
+	mu.Unlock()
+	if v := q.ended(t, ann, id, records.TimedOut); v.Error.Code != skill.Timeout {
+		t.Errorf("%+v", v)
+	}
+	// Of one that cannot be read, the columns tell whose it is.
+	hold := q.accept(t, bob, "busy", `{}`)
+	musttest.Get(db.Exec(t.Context(), "UPDATE queued_calls SET body = $1", []byte("x")))(t)
+	mu.Lock()
+	now = now.Add(time.Hour)
+	mu.Unlock()
+	if v := q.ended(t, bob, hold, records.Failed); v.Error.Code != skill.Internal || v.Skill != "busy" {
+		t.Errorf("%+v", v)
+	}
+	drained(t, db)
+}
+
+// Hosts that are gone, or were, change nothing: what they had taken begins elsewhere, once.
+func TestQueuedCallsOfHostsThatAreGone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
+		open := fresh(t)
+		db, r := open(), newRuns()
+		frozen, thaw := make(chan string, 1), make(chan struct{})
+		one := newQueuing(t, open(), r, 1, func(_ *records.ManagerOptions, q *queuing) {
+			q.before = func(id string) {
+				frozen <- id
+				<-thaw
+			}
+		})
+		id := one.accept(t, ann, "echo", `{}`)
+		<-frozen // it has been taken and is not on record
+		// The other host has the first one for dead.
+		musttest.Get(db.Exec(t.Context(), "UPDATE queued_calls SET instance = 'gone@nowhere'"))(t)
+		two := newQueuing(t, open(), r, 1, nil)
+		two.ended(t, ann, id, records.Success)
+		close(thaw)
+		drained(t, db)
+		// One whose beginning is on record, and whose row was left behind, does not run.
+		begun := abandoned(t, records.NewStore(db), "gone@nowhere")
+		musttest.Get(db.Exec(t.Context(), `INSERT INTO queued_calls (id, tenant, principal_id, principal_type, skill_name, instance, created_at, bytes, body)
+			VALUES ($1, 'acme', 'ann', 'agent', 'echo', 'gone@nowhere', $2, 0, $3)`, begun.ExecutionID, db.At(time.Now()), []byte("{}")))(t)
+		three := newQueuing(t, open(), r, 1, nil)
+		drained(t, db)
+		two.stop()
+		three.stop()
+		one.stop()
+		if len(r.list()) != 1 || r.times[id] != 1 {
+			t.Errorf("%v ran", r.times)
+		}
+	})
+}
+
+// A host that stops leaves what waits, and the next one begins it.
+func TestQueuedCallsOutliveTheirHost(t *testing.T) {
+	t.Parallel()
+	url := "sqlite:" + filepath.Join(t.TempDir(), "test.db")
+	open := func() *store.DB { return storetest.Open(t, url) }
+	r := newRuns()
+	one := newQueuing(t, open(), r, 1, func(o *records.ManagerOptions, _ *queuing) { o.Alone = true })
+	held := one.accept(t, ann, "held", `{}`)
+	one.ended(t, ann, held, records.Running)
+	script := &records.QueuedCall{Principal: ann, Script: &skill.ScriptRequest{Skill: "unit-converter", Script: "scripts/convert.py", Args: []string{"a"}}}
+	id, status, _, err := one.Accept(t.Context(), script, func(context.Context, func(string)) *skill.Result { panic("there is no place") }, noCheck)
+	if err != nil || status != records.Queued {
+		t.Fatalf("%s, %v", status, err)
+	}
+	refused := skill.Failure("echo", "", skill.Meta{}, &skill.Error{Code: skill.NotFound, Message: "no such skill"})
+	if _, _, got, err := one.Accept(t.Context(), script, nil, func(context.Context, *records.QueuedCall) *skill.Result { return refused }); err != nil || got != refused {
+		t.Errorf("one that the door refuses: %+v, %v", got, err)
+	}
+	waits := one.accept(t, amy, "workspace", `{}`)
+	musttest.Get(one.Cancel(t.Context(), ann, held))(t) // so that there is a place for it
+	for taken := ""; taken != one.log.Instance(); time.Sleep(time.Millisecond) {
+		musttest.Do(t, open().Read.QueryRowContext(t.Context(), "SELECT instance FROM queued_calls WHERE id = $1", waits).Scan(&taken))
+	}
+	one.stop()
+	if _, status, _, err := one.Accept(t.Context(), script, nil, noCheck); err == nil || status == records.Queued {
+		t.Errorf("a host that has stopped: %s, %v", status, err)
+	}
+	close(r.hold)
+	db := open()
+	two := newQueuing(t, db, r, 1, nil)
+	two.ended(t, amy, waits, records.Success)
+	if v := two.ended(t, ann, id, records.Success); v.Skill != "unit-converter" || !strings.Contains(string(v.Result), "a script") {
+		t.Errorf("%+v", v)
+	}
+	if v := two.ended(t, ann, held, records.Terminated); v.Error.Code != skill.Cancelled {
+		t.Errorf("%+v", v.Error)
+	}
+	drained(t, db)
+}
+
+// The most that may wait of one tenant, in calls and in bytes.
+func TestQueuedCallsAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, most := range []records.Room{{Items: 3, Bytes: 1 << 20}, {Items: 100, Bytes: 3000}} {
+		db := storetest.SQLite(t)
+		q := newQueuing(t, db, newRuns(), 1, func(o *records.ManagerOptions, _ *queuing) { o.Queue.Most, o.Alone = most, true })
+		q.ended(t, ann, q.accept(t, ann, "held", `{}`), records.Running)
+		accepted := 0
+		for range 6 {
+			_, _, _, err := q.Accept(t.Context(), &records.QueuedCall{Principal: amy, Request: &skill.Request{SkillID: "echo", Input: json.RawMessage(`"` + strings.Repeat("x", 100) + `"`)}}, nil, noCheck)
+			if err == nil {
+				accepted++
+			} else if code(err) != skill.RateLimited || !strings.Contains(err.Error(), "queued calls") {
+				t.Errorf("%v", err)
+			}
+		}
+		if accepted < 1 || accepted > 4 {
+			t.Errorf("%+v: %d were accepted", most, accepted)
+		}
+		q.accept(t, bob, "echo", `{}`) // another tenant's
+		close(q.runs.hold)
+		drained(t, db)
+	}
+}
+
+// One tenant with many queued calls does not hold up another, nor one principal another.
+func TestQueuedCallsTakeTurns(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
+		db := fresh(t)()
+		r := newRuns()
+		q := newQueuing(t, db, r, 1, func(o *records.ManagerOptions, _ *queuing) { o.Alone = true })
+		q.ended(t, ann, q.accept(t, ann, "held", `{}`), records.Running)
+		for i := range 300 {
+			p := ann
+			if i%2 == 1 { // a tenant with many principals has one turn, too
+				p.ID = fmt.Sprint("ann-", i)
+			}
+			q.accept(t, p, "echo", `{}`)
+		}
+		q.accept(t, amy, "echo", `{}`)
+		q.accept(t, bob, "echo", `{}`)
+		close(r.hold)
+		drained(t, db)
+		at := map[string]int{}
+		for i, who := range r.list() {
+			if _, seen := at[who]; !seen {
+				at[who] = i
+			}
+		}
+		if at["amy"] > 160 || at["bob"] > 4 || len(r.list()) != 303 {
+			t.Errorf("%d ran, and began at %v", len(r.list()), at)
+		}
+	})
+}
+
+// A host whose beginning of a call failed does not end that call where another host has begun it.
+func TestQueuedCallInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFaulty(t)
+		one := open(t, s, nil)
+		c := call("acme")
+		c.Contested = true
+		s.Before(func(_ context.Context, op string) error {
+			if op == "Append" {
+				return errors.New("gone")
+			}
+			return nil
+		})
+		wantCode(t, one.Started(t.Context(), c, nil), skill.AuditUnavailable)
+		s.Before(nil)
+		two := open(t, s, nil)
+		again := call("acme")
+		again.ExecutionID, again.Contested = c.ExecutionID, true
+		wantCode(t, two.Started(t.Context(), again, nil), "")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if e := musttest.Get(s.Execution(t.Context(), "acme", c.ExecutionID))(t); e.Finished != nil {
+			t.Errorf("%+v", e.Finished)
+		}
+		wantCode(t, two.Finished(t.Context(), again, success(), nil), "")
+		wantCode(t, one.Started(t.Context(), c, nil), skill.AuditUnavailable) // it is there already
+	})
+}
