@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"openskill/host/internal/gate"
 	"openskill/host/manifest"
@@ -54,8 +55,34 @@ func (b *Bounds) fill() {
 	}
 }
 
+// How long a call that was queued tries to find a place before it waits in the database again.
+const (
+	queuedTry  = 20 * time.Millisecond
+	queuedWait = 30 * time.Second
+)
+
+// enterLater finds a place for a call that was queued: one that nobody else waits for.
+func (d *Dispatcher) enterLater(ctx context.Context, tenant string, parts ...gate.Part) (leave func(), err error) {
+	again := time.NewTicker(queuedTry)
+	defer again.Stop()
+	end := time.NewTimer(queuedWait)
+	defer end.Stop()
+	for {
+		if leave, err = d.gate.TryEnter(tenant, parts...); err == nil {
+			return leave, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-end.C:
+			return nil, err
+		case <-again.C:
+		}
+	}
+}
+
 // enter waits for a place for a call, and gives the function that leaves it.
-func (d *Dispatcher) enter(ctx context.Context, p skill.Principal, s *manifest.Skill) (leave func(), err error) {
+func (d *Dispatcher) enter(ctx context.Context, p skill.Principal, s *manifest.Skill, queued bool) (leave func(), err error) {
 	b := d.bounds.Load()
 	var parts []gate.Part
 	if b.PerTenant > 0 {
@@ -68,7 +95,11 @@ func (d *Dispatcher) enter(ctx context.Context, p skill.Principal, s *manifest.S
 		parts = append(parts, gate.Part{Key: ofUploads{s.Owner}, Places: max(b.Global/2, 1), Owner: s.Owner})
 	}
 	parts = append(parts, gate.Part{Key: ofSkill{s.Owner, s.Descriptor.ID}, Places: b.PerSkill, Owner: s.Owner})
-	leave, err = d.gate.Enter(ctx, p.Tenant, parts...)
+	enter := d.gate.Enter
+	if queued {
+		enter = d.enterLater
+	}
+	leave, err = enter(ctx, p.Tenant, parts...)
 	if full := (*gate.FullError)(nil); errors.As(err, &full) {
 		return nil, tooMany(full, parts)
 	}

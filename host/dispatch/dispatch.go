@@ -177,12 +177,20 @@ func (d *Dispatcher) Try(ctx context.Context, p skill.Principal, req skill.Reque
 }
 
 func (d *Dispatcher) invoke(ctx context.Context, c *call) *skill.Result {
-	c.begun, c.executionID = d.o.Now(), d.o.NewID()
+	_ = d.handle(ctx, d.newCall(c)) // the outermost layer has put it into the result
+	return c.result
+}
+
+// newCall begins a call, whose request is set.
+func (d *Dispatcher) newCall(c *call) *call {
+	c.begun, c.executionID = d.o.Now(), c.request.ExecutionID
+	if c.executionID == "" {
+		c.executionID = d.o.NewID()
+	}
 	if !skill.ValidTraceID(string(c.request.TraceID)) {
 		c.request.TraceID = skill.TraceID(c.executionID)
 	}
-	_ = d.handle(ctx, c) // the outermost layer has put it into the result
-	return c.result
+	return c
 }
 
 // call is what the layers learn about one call.

@@ -194,7 +194,7 @@ func (d *Dispatcher) admitted(next handler) handler {
 			c.admission.End()
 			return next(ctx, c)
 		}
-		leave, err := d.enter(ctx, c.principal, c.skill)
+		leave, err := d.enter(ctx, c.principal, c.skill, c.request.ExecutionID != "")
 		if err != nil {
 			return err
 		}

@@ -140,6 +140,7 @@ func (d *Dispatcher) starts(c *call) *records.Started {
 	if c.again != nil {
 		s.ReplayOf = c.again.Of
 	}
+	s.Contested = c.request.ExecutionID != ""
 	return s
 }
 
@@ -169,7 +170,7 @@ func (d *Dispatcher) finished(ctx context.Context, c *call, err error) error {
 		DurationMS: r.Meta.LatencyMS, Tokens: c.request.Turn.Tokens, Reported: c.outcome.tokens, Processes: r.Meta.Processes, Time: d.now(),
 	}
 	if r.Error != nil {
-		f.Status, f.Code, f.Message = statusOf(r.Error.Code), r.Error.Code, words(r.Error, err)
+		f.Status, f.Code, f.Message = records.StatusOf(r.Error.Code), r.Error.Code, words(r.Error, err)
 	}
 	for _, a := range r.Meta.Artifacts {
 		f.Artifacts = append(f.Artifacts, records.ArtifactInfo{Name: a.Name, Size: a.Size, SHA256: sum(a.Data)})
@@ -194,16 +195,4 @@ func (d *Dispatcher) finished(ctx context.Context, c *call, err error) error {
 func sum(data []byte) string {
 	h := sha256.Sum256(data)
 	return hex.EncodeToString(h[:])
-}
-
-// statusOf is decided by codes that only the host can give: what a guest reports has
-// other ones.
-func statusOf(code skill.Code) records.Status {
-	switch code { //nolint:exhaustive // all others failed
-	case skill.Timeout:
-		return records.TimedOut
-	case skill.Cancelled, skill.Unauthorized: // of a run, the end of its caller's credentials
-		return records.Terminated
-	}
-	return records.Failed
 }

@@ -55,13 +55,18 @@ func (d *Dispatcher) Script(ctx context.Context, p skill.Principal, r skill.Scri
 }
 
 func (d *Dispatcher) script(ctx context.Context, p skill.Principal, r skill.ScriptRequest, began func(executionID string)) *call {
-	c := &call{principal: p, script: &r, begun: d.o.Now(), executionID: d.o.NewID(), began: began}
-	c.request = skill.Request{SkillID: skill.ID(r.Skill), TraceID: r.TraceID, Limits: r.Limits, Turn: r.Turn}
-	if !skill.ValidTraceID(string(r.TraceID)) {
-		c.request.TraceID = skill.TraceID(c.executionID)
-	}
+	c := d.newScript(p, r)
+	c.began = began
 	_ = d.handleScript(ctx, c) // the outermost layer has put it into the result
 	return c
+}
+
+// newScript begins the run of a script.
+func (d *Dispatcher) newScript(p skill.Principal, r skill.ScriptRequest) *call {
+	return d.newCall(&call{
+		principal: p, script: &r,
+		request: skill.Request{SkillID: skill.ID(r.Skill), TraceID: r.TraceID, Limits: r.Limits, Turn: r.Turn, ExecutionID: r.ExecutionID},
+	})
 }
 
 // scriptStack is the door for scripts, from the outside in. It differs from that for
@@ -72,8 +77,8 @@ func (d *Dispatcher) scriptStack() handler {
 			d.authorized(
 				d.lineChecked( // 400, 413
 					d.scriptFound( // 404
-						d.within( // 429
-							d.admitted( // 429, before an approval of one call is used up
+						d.admitted( // 429
+							d.within( // 429, before an approval of one call is used up
 								d.withFiles( // 404
 									d.withWorkspace( // 409
 										d.approved( // 403
