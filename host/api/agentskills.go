@@ -18,6 +18,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"openskill/host/dispatch/allow"
+	"openskill/host/records"
 	"openskill/internal/strictjson"
 	"openskill/sdk/skill"
 )
@@ -285,7 +286,7 @@ func (s *Server) runScript(c *fiber.Ctx) error {
 			return s.opt.Starter.StartScript(run, p, req, started)
 		}
 		return s.whenApproved(ctx, run, func() *skill.Result { return skills.RunScript(run, p, req) })
-	})
+	}, &records.QueuedCall{Script: &req})
 }
 
 // decodeRun reads the body of a run, which may be missing.

@@ -23,9 +23,9 @@ import (
 // outlive their requests; *records.Manager is one. It authorizes: the edge only says
 // who asks. Its errors are *skill.Error; it is safe for concurrent use.
 type Executions interface {
-	// Start runs a call that goes on when its caller leaves, and gives the id of its
-	// execution as soon as that is on record, or the result of a call that ended before.
-	Start(ctx context.Context, p skill.Principal, run records.Run) (id string, r *skill.Result, err error)
+	// Accept runs a call that goes on when its caller leaves, and gives the id and status of its
+	// execution as soon as that is on record or queued, or the result of a call that ended before.
+	Accept(ctx context.Context, c *records.QueuedCall, run records.Run, check func(context.Context, *records.QueuedCall) *skill.Result) (id string, status records.Status, r *skill.Result, err error)
 	// List gives a page, newest first, and the cursor of the next one or "".
 	List(ctx context.Context, p skill.Principal, q records.Query) ([]*records.View, string, error)
 	// Get gives an execution with its result, or the beginning of one that is longer than most bytes.
@@ -45,6 +45,8 @@ type Executions interface {
 type Starter interface {
 	Start(ctx context.Context, p skill.Principal, r skill.Request, started func(executionID string)) *skill.Result
 	StartScript(ctx context.Context, p skill.Principal, r skill.ScriptRequest, started func(executionID string)) *skill.Result
+	// Check gives the result of a call that cannot be queued, since it would be refused; nil: it can.
+	Check(ctx context.Context, c *records.QueuedCall) *skill.Result
 }
 
 // wantsLong reports whether a call is to be answered before it has ended: where its
@@ -77,10 +79,11 @@ func preference(ctx *fasthttp.RequestCtx, wanted string) (value string, ok bool)
 const respondAsync = "respond-async"
 
 // begin answers a call that outlives this request: 202 and where to ask for it, or what
-// it was refused for before it began.
-func (s *Server) begin(c *fiber.Ctx, call records.Run) error {
+// it was refused for before it began. A call that finds no place is queued.
+func (s *Server) begin(c *fiber.Ctx, call records.Run, later *records.QueuedCall) error {
 	ctx := c.Context()
-	id, r, err := s.opt.Executions.Start(c.UserContext(), principalOf(ctx), s.outliving(ctx)(call))
+	later.Principal = principalOf(ctx)
+	id, status, r, err := s.opt.Executions.Accept(c.UserContext(), later, s.outliving(ctx)(call), s.opt.Starter.Check)
 	switch {
 	case err != nil:
 		return err
@@ -93,7 +96,7 @@ func (s *Server) begin(c *fiber.Ctx, call records.Run) error {
 	h := &ctx.Response.Header
 	h.Set(fasthttp.HeaderLocation, "/executions/"+id)
 	h.Set("Preference-Applied", respondAsync)
-	return s.writeJSON(ctx, fasthttp.StatusAccepted, skill.Accepted{ID: id, Status: "running", TraceID: traceOf(ctx)})
+	return s.writeJSON(ctx, fasthttp.StatusAccepted, skill.Accepted{ID: id, Status: string(status), TraceID: traceOf(ctx)})
 }
 
 var errNoExecutions = &skill.Error{Op: "api.executions", Code: skill.NotFound, Message: "call records are disabled on this host"}
@@ -109,7 +112,7 @@ func (s *Server) listExecutions(c *fiber.Ctx) error {
 }
 
 // statuses are those that executions are asked for by.
-var statuses = []records.Status{records.Running, records.Success, records.Failed, records.Terminated, records.TimedOut}
+var statuses = []records.Status{records.Queued, records.Running, records.Success, records.Failed, records.Terminated, records.TimedOut}
 
 // executionQuery reads which executions are asked for.
 func executionQuery(c *fiber.Ctx) (q records.Query, err error) {
@@ -140,7 +143,7 @@ func executionQuery(c *fiber.Ctx) (q records.Query, err error) {
 		}
 	}
 	if q.Status = records.Status(status); status != "" && !slices.Contains(statuses, q.Status) {
-		return q, invalidField("status", "must be running, success, failed, terminated or timeout")
+		return q, invalidField("status", "must be queued, running, success, failed, terminated or timeout")
 	}
 	if q.Session != "" && !records.ValidID(q.Session) {
 		return q, invalidField("session", "must be a UUID in lower case")
@@ -200,7 +203,7 @@ func (s *Server) execution(c *fiber.Ctx, ask func(context.Context, skill.Princip
 		return err
 	}
 	status := fasthttp.StatusOK
-	if v.Status == records.Running && !ctx.IsGet() && !ctx.IsHead() {
+	if (v.Status == records.Running || v.Status == records.Queued) && !ctx.IsGet() && !ctx.IsHead() {
 		status = fasthttp.StatusAccepted
 	}
 	if len(v.Result) <= smallAnswer {

@@ -40,7 +40,7 @@ func (s *Server) callSkill(c *fiber.Ctx, req skill.Request) error {
 			return s.opt.Door.Invoke(run, p, req)
 		}
 		return s.opt.Starter.Start(run, p, req, started)
-	})
+	}, &records.QueuedCall{Request: &req})
 }
 
 // runCode answers POST /code:run, a call of run_code whose input is the body.
@@ -87,10 +87,10 @@ func (s *Server) code(c *fiber.Ctx, more []string, texts map[string]string) erro
 }
 
 // call answers with what a call comes to, or with where to ask for it.
-func (s *Server) call(c *fiber.Ctx, call records.Run) error {
+func (s *Server) call(c *fiber.Ctx, call records.Run, later *records.QueuedCall) error {
 	ctx := c.Context()
 	if s.wantsLong(ctx) {
-		return s.begin(c, call)
+		return s.begin(c, call, later)
 	}
 	r := call(c.UserContext(), nil)
 	if r == nil {

@@ -11,8 +11,8 @@ import (
 // when somebody reads them: of a host that serves.
 func (h *Host) openMetrics() error {
 	h.metrics = metrics.New(metrics.Options{Version: Version, Compiler: wasm.CompilerVersion(), Sources: metrics.Sources{
-		Load:    func() (running, waiting, places, line int) { return h.door.Load() },
-		Waiting: func() int { return h.kept.log.Waiting() },
+		Load:   func() (running, waiting, places, line int) { return h.door.Load() },
+		Queued: func() int64 { return h.kept.executions.Queued() }, Waiting: func() int { return h.kept.log.Waiting() },
 		Workers: func() workers.Stats {
 			s, _ := h.Workers() // zero if calls run in the host's process
 			return s

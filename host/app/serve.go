@@ -68,6 +68,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	defer coolDown()
 	var tended sync.WaitGroup
 	tended.Go(func() { h.kept.executions.Tend(warming) })
+	tended.Go(func() { h.kept.executions.Work(warming, h.worker()) })
 	tended.Go(func() { h.kept.files.Tend(warming) })
 	tended.Go(func() { h.kept.sessions.Tend(warming) })
 	tended.Go(func() { h.agent.Tend(warming) })

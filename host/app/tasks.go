@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"openskill/host/api"
+	"openskill/host/identity"
 	"openskill/host/mcp"
 	"openskill/host/records"
 	"openskill/sdk/skill"
@@ -40,19 +41,50 @@ func (h *Host) EndWorkspace(ctx context.Context, id string) {
 	_ = h.kept.spaces.Delete(ctx, skill.Local(), id) // it expires
 }
 
+// worker runs queued calls.
+func (h *Host) worker() records.Worker {
+	now := func(ctx context.Context, p skill.Principal) (skill.Principal, error) {
+		switch {
+		case h.kept.callers != nil:
+			return h.kept.callers.Still(ctx, p)
+		case p.Key != "" || p.Type != skill.Operator: // another host of the database let it in
+			return p, &skill.Error{Op: "host.worker", Code: skill.Unauthorized, Message: "this host does not authenticate callers and cannot run the queued calls of others"}
+		}
+		return p, nil
+	}
+	return records.Worker{Door: h.door, Admit: func(ctx context.Context, p skill.Principal) (context.Context, skill.Principal, func(), error) {
+		p, err := now(ctx, p)
+		if err != nil {
+			return nil, p, nil, err
+		}
+		run, done := identity.Start(ctx, func(ctx context.Context) error {
+			_, err := now(ctx, p)
+			return err
+		})
+		return run, p, done, nil
+	}}
+}
+
 // May implements [mcp.Tasks].
 func (tasks) May(p skill.Principal) bool { return records.MayRead(p) }
 
 // Start implements [mcp.Tasks].
 func (t tasks) Start(ctx context.Context, p skill.Principal, r skill.Request) (string, <-chan *skill.Result, error) {
-	ended := make(chan *skill.Result, 2)
-	id, early, err := t.kept.executions.Start(ctx, p, api.Outliving(ctx, func(run context.Context, started func(string)) *skill.Result {
-		result := t.door.Start(run, p, r, started)
-		ended <- result
+	ended := make(chan *skill.Result, 1)
+	later := &records.QueuedCall{Principal: p, Request: &r}
+	id, _, early, err := t.kept.executions.Accept(ctx, later, api.Outliving(ctx, func(run context.Context, started func(string)) *skill.Result {
+		begun := false
+		result := t.door.Start(run, p, r, func(id string) {
+			begun = true
+			started(id)
+		})
+		if begun { // else it may be queued
+			ended <- result
+		}
 		return result
-	}))
+	}), t.door.Check)
 	if early != nil {
-		ended <- early // the first result is the one of the call, if there is one
+		ended <- early
 	}
 	return id, ended, err
 }
@@ -70,6 +102,9 @@ func (t tasks) Get(ctx context.Context, p skill.Principal, id string, result boo
 	task := &mcp.Task{
 		Began: v.StartedAt, Updated: v.StartedAt, Script: v.Script != "", Ended: v.FinishedAt != nil,
 		Kept: skill.Preparing + v.Limits.Limits().Timeout + t.settings.ResultTime(),
+	}
+	if v.Status == records.Queued {
+		task.Kept += records.QueuedFor
 	}
 	if !task.Ended {
 		return task, nil

@@ -92,7 +92,7 @@ type filter struct {
 }
 
 // statuses are those that executions have.
-var statuses = []string{"running", "success", "failed", "terminated", "timeout"}
+var statuses = []string{"queued", "running", "success", "failed", "terminated", "timeout"}
 
 // spans are how far back a list may look.
 var spans = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
@@ -183,7 +183,7 @@ func (v *view) loadExecution() (*executionData, error) {
 	if err := v.ask("GET", pathOf("executions", v.r.PathValue("id")), values("result", "head"), nil, &d.execution); err != nil {
 		return nil, err
 	}
-	d.MayEnd = d.Status == "running" && (v.p.May(skill.ScopeHost) || d.Principal == v.p.ID && v.p.MayInvokeSome())
+	d.MayEnd = (d.Status == "running" || d.Status == "queued") && (v.p.May(skill.ScopeHost) || d.Principal == v.p.ID && v.p.MayInvokeSome())
 	return d, nil
 }
 

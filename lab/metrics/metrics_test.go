@@ -146,8 +146,8 @@ func TestTenThousandSkills(t *testing.T) {
 func everything(t testing.TB) *metrics.Metrics {
 	t.Helper()
 	m := metrics.New(metrics.Options{Version: "1.2.3", Sources: metrics.Sources{
-		Load:    func() (int, int, int, int) { return 3, 2, 32, 32 },
-		Waiting: func() int { return 6 },
+		Load:   func() (int, int, int, int) { return 3, 2, 32, 32 },
+		Queued: func() int64 { return 7 }, Waiting: func() int { return 6 },
 		Workers: func() workers.Stats {
 			return workers.Stats{Live: 4, Max: 8, Spares: 1, Busy: 3, Starts: 9, Cold: 8, Evicted: 5, Crashes: 2}
 		},

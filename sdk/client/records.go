@@ -14,7 +14,7 @@ import (
 // Execution is one call as its records tell it.
 type Execution struct {
 	ID            string              `json:"id"`
-	Status        string              `json:"status"` // running, success, failed, terminated or timeout
+	Status        string              `json:"status"` // queued, running, success, failed, terminated or timeout
 	Skill         string              `json:"skill"`
 	Script        string              `json:"script"` // of an Agent Skill; "" for a skill
 	Version       string              `json:"version"`

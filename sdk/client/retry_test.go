@@ -187,7 +187,7 @@ func TestRuns(t *testing.T) {
 		"POST /skills/lost:invoke": says(202, `{}`),
 		"GET /executions/e-1": func(w http.ResponseWriter, r *http.Request) {
 			if looks++; looks < 3 {
-				says(200, `{"id": "e-1", "status": "running"}`)(w, r)
+				says(200, `{"id": "e-1", "status": "`+[]string{"queued", "running"}[looks-1]+`"}`)(w, r)
 				return
 			}
 			says(200, last)(w, r)

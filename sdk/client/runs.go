@@ -72,7 +72,7 @@ func (r *Run) Wait(ctx context.Context) (*skill.Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		if e.Status != "running" {
+		if e.Status != "running" && e.Status != "queued" {
 			return ended(e)
 		}
 		if err := r.c.sleep(ctx, pause); err != nil {

@@ -13,7 +13,8 @@ type Sources struct {
 	// be.
 	Load    func() (running, waiting, places, waitingPlaces int)
 	Workers func() workers.Stats
-	Waiting func() int // records that the database does not have yet
+	Queued  func() int64 // calls of all hosts that wait in the database
+	Waiting func() int   // records that the database does not have yet
 	// Images tells of the images in memory, in workers or in the host's own process.
 	Images func() workers.Images
 	// Disk tells of the disk of the state folder, in bytes; ok is false where the system
@@ -30,7 +31,7 @@ type asked struct {
 var descriptions = func() map[string]*prometheus.Desc {
 	all := map[string]*prometheus.Desc{}
 	for _, name := range []string{
-		callsRunning, callsWaiting, callPlaces, waitingPlaces, auditWaiting, workersLive, workersMost, workerCalls, workerStarts, workerCold, workerEvictions, workerCrashes, images, imageBytes, imagesMade, imagesDropped, imageRestores, stateFree, stateSize, skillLabels,
+		callsRunning, callsWaiting, callsQueued, callPlaces, waitingPlaces, auditWaiting, workersLive, workersMost, workerCalls, workerStarts, workerCold, workerEvictions, workerCrashes, images, imageBytes, imagesMade, imagesDropped, imageRestores, stateFree, stateSize, skillLabels,
 	} {
 		f := row(name)
 		all[name] = prometheus.NewDesc(f.Name, f.Help, f.Labels, nil)
@@ -61,6 +62,9 @@ func (a *asked) Collect(to chan<- prometheus.Metric) {
 		tell(callsWaiting, float64(waiting))
 		tell(callPlaces, float64(places))
 		tell(waitingPlaces, float64(line))
+	}
+	if a.from.Queued != nil {
+		tell(callsQueued, float64(a.from.Queued()))
 	}
 	if a.from.Waiting != nil {
 		tell(auditWaiting, float64(a.from.Waiting()))

@@ -34,6 +34,7 @@ const (
 	quotaRefusals     = "openskill_quota_refusals_total"
 	auditDuration     = "openskill_audit_duration_seconds"
 	auditFailures     = "openskill_audit_failures_total"
+	callsQueued       = "openskill_calls_queued"
 	auditWaiting      = "openskill_audit_waiting"
 	httpRequests      = "openskill_http_requests_total"
 	httpDuration      = "openskill_http_request_duration_seconds"
@@ -78,6 +79,7 @@ var table = []Family{
 	{callsRefused, Counter, []string{"code"}, "Calls that never ran, by the error code of the refusal; they are in openskill_calls_total too."},
 	{callsRunning, Gauge, nil, "Calls that have a place now."},
 	{callsWaiting, Gauge, nil, "Calls that wait for a place now."},
+	{callsQueued, Gauge, nil, "Calls with Prefer: respond-async that wait in the database for a place on any host; counted every five seconds."},
 	{callPlaces, Gauge, nil, "Calls that may run at once (OPENSKILL_CONCURRENCY)."},
 	{waitingPlaces, Gauge, nil, "Calls that may wait for a place; one more is refused with 429."},
 	{quotaRefusals, Counter, []string{"limit", "unit"}, "Calls that a quota refused: whose (limit: tenant, principal or skill) and of what (unit)."},

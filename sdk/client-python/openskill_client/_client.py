@@ -394,6 +394,9 @@ class Client:
         return Agent(self, conversation, provider, model, hear)
 
 
+_UNDER_WAY = ("queued", "running")
+
+
 class Run:
     """A call that goes on by itself on the host. id is that of its execution."""
 
@@ -411,7 +414,7 @@ class Run:
 
     def done(self) -> bool:
         """Whether it has ended, well or not."""
-        return self._result is not None or self.execution().get("status") != "running"
+        return self._result is not None or self.execution().get("status") not in _UNDER_WAY
 
     def wait(self, timeout: Optional[float] = None) -> Result:
         """Waits until it has ended, and gives its result. A call that failed raises an Error, as
@@ -420,7 +423,7 @@ class Run:
         pause = 0.02
         while self._result is None:
             record = self.execution()
-            if record.get("status") != "running":
+            if record.get("status") not in _UNDER_WAY:
                 self._result = _ended(record)
                 break
             if until is not None and time.monotonic() + pause > until:

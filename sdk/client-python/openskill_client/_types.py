@@ -159,7 +159,7 @@ class Payload(TypedDict, total=False):
 
 
 class Execution(TypedDict, total=False):
-    """One call as its records tell it. status is running, success, failed, terminated or timeout."""
+    """One call as its records tell it. status is queued, running, success, failed, terminated or timeout."""
 
     id: str
     status: str

@@ -527,9 +527,10 @@ class Uploads(unittest.TestCase):
 class Runs(unittest.TestCase):
     def test_states(self):
         slept = []
-        accepted = (202, {"Location": "/executions/e-1"}, {"id": "e-1", "status": "running", "trace_id": "t"})
+        accepted = (202, {"Location": "/executions/e-1"}, {"id": "e-1", "status": "queued", "trace_id": "t"})
         running = (200, {}, {"id": "e-1", "status": "running"})
-        with Server(accepted, running, running, (200, {}, {"id": "e-1", "status": "success", "result": SUCCESS})) as s:
+        queued = (200, {}, {"id": "e-1", "status": "queued"})
+        with Server(accepted, queued, running, (200, {}, {"id": "e-1", "status": "success", "result": SUCCESS})) as s:
             run = Client(s.url, sleep=slept.append).start("echo", {"text": "hi"})
             self.assertEqual(s.asked[0][2]["Prefer"], "respond-async")
             self.assertFalse(run.done())
