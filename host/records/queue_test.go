@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -312,11 +313,10 @@ func TestQueuedCallsAreSeen(t *testing.T) {
 func TestQueuedCallsAreRefused(t *testing.T) {
 	t.Parallel()
 	db := storetest.SQLite(t)
-	now := time.Now()
-	var mu sync.Mutex
+	var ahead atomic.Int64 // of the clock
 	r := newRuns()
 	q := newQueuing(t, db, r, 4, func(o *records.ManagerOptions, q *queuing) {
-		o.Now = func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		q.admit = func(p skill.Principal) error {
 			if p.ID == "amy" {
 				return &skill.Error{Code: skill.Unauthorized, Message: "a revoked key"}
@@ -359,20 +359,18 @@ func TestQueuedCallsAreRefused(t *testing.T) {
 	if v := musttest.Get(q.Get(t.Context(), ann, id, 0))(t); v.Status != records.Queued {
 		t.Errorf("%+v", v)
 	}
-	mu.Lock()
-	now = now.Add(25 * time.Hour)
-	mu.Unlock()
+	ahead.Add(int64(25 * time.Hour))
 	if v := q.ended(t, ann, id, records.TimedOut); v.Error.Code != skill.Timeout {
 		t.Errorf("%+v", v)
 	}
-	// Of one that cannot be read, the columns tell whose it is.
-	hold := q.accept(t, bob, "busy", `{}`)
-	musttest.Get(db.Exec(t.Context(), "UPDATE queued_calls SET body = $1", []byte("x")))(t)
-	mu.Lock()
-	now = now.Add(time.Hour)
-	mu.Unlock()
-	if v := q.ended(t, bob, hold, records.Failed); v.Error.Code != skill.Internal || v.Skill != "busy" {
-		t.Errorf("%+v", v)
+	// Of one that cannot be read, or is another caller's, the columns tell whose it is.
+	for _, body := range []string{"x", "{}", `{"Principal": {"ID": "local", "Type": "operator", "Tenant": "local", "Scopes": ["admin"]}, "Request": {"SkillID": "echo"}, "Input": "e30="}`} {
+		hold := q.accept(t, bob, "busy", `{}`)
+		musttest.Get(db.Exec(t.Context(), "UPDATE queued_calls SET body = $1", []byte(body)))(t)
+		ahead.Add(int64(time.Minute))
+		if v := q.ended(t, bob, hold, records.Failed); v.Error.Code != skill.Internal || v.Skill != "busy" || v.Principal != "bob" {
+			t.Errorf("%s: %+v", body, v)
+		}
 	}
 	drained(t, db)
 }
