@@ -21,6 +21,9 @@ import (
 // Grace is how long calls under way get to end after a host was told to stop.
 const Grace = 10 * time.Second
 
+// recording is how much of that is left for the records of long calls that are cancelled.
+const recording = 2 * time.Second
+
 // closing is how long the parts get to end after the last call; a compilation,
 // which cannot be interrupted, ends with the process.
 const closing = 2 * time.Second
@@ -90,7 +93,12 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), Grace)
 		defer cancel()
 		ended := make(chan error, 1)
-		go func() { ended <- h.kept.executions.Close(grace) }() // those that nobody waits for
+		go func() { // those that nobody waits for
+			soon, cancel := context.WithTimeout(grace, Grace-recording)
+			defer cancel()
+			_ = h.kept.executions.Drain(soon) // what is left is cancelled
+			ended <- h.kept.executions.Close(grace)
+		}()
 		if errors.Join(server.Shutdown(grace), <-ended) != nil {
 			h.log.Warn("calls were cancelled: they did not finish within the grace period")
 		}

@@ -173,3 +173,53 @@ func BenchmarkQueued(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkBacklog measures how long a call of one tenant waits behind 100,000 of another: of one principal, and of as
+// many principals as calls.
+func BenchmarkBacklog(b *testing.B) {
+	const rows = `INSERT INTO queued_calls (id, tenant, principal_id, principal_type, skill_name, created_at, bytes, body) `
+	body := func(principal, call string) string {
+		return fmt.Sprintf(`'{"Principal":{"ID":"' || %s || '","Type":"agent","Tenant":"a"},"Request":{"SkillID":"%s"},"Input":"e30="}'`, principal, call)
+	}
+	for name, url := range map[string]func(b *testing.B) string{
+		"sqlite":   func(b *testing.B) string { b.Helper(); return "sqlite:" + filepath.Join(b.TempDir(), "test.db") },
+		"postgres": func(b *testing.B) string { b.Helper(); return pgtest.New(b, "fsync = on").Database(b) },
+	} {
+		for of, principal := range map[string]string{"one": "'ann'", "many": "'ann-' || i"} {
+			b.Run(name+"-"+of, func(b *testing.B) {
+				db := storetest.Open(b, url(b))
+				fill := "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) " + rows +
+					"SELECT printf('00000000-0000-7000-8000-%012x', i), 'a', " + principal + ", 'agent', 'echo', 1767225600000000 + i, 300, CAST(" + body(principal, "echo") + " AS BLOB) FROM n"
+				if db.Postgres() {
+					fill = rows + "SELECT ('00000000-0000-7000-8000-' || lpad(to_hex(i), 12, '0'))::uuid, 'a', " + principal + ", 'agent', 'echo', now(), 300, convert_to(" + body(principal, "echo") + ", 'UTF8') FROM generate_series(1, 100000) i"
+				}
+				for _, s := range []string{fill, "INSERT INTO queued_sums (tenant, bytes, items) VALUES ('a', 30000000, 100000)"} {
+					if _, err := db.Exec(b.Context(), s); err != nil {
+						b.Fatal(err)
+					}
+				}
+				r := newRuns()
+				q := newQueuing(b, db, r, 64, func(o *records.ManagerOptions, _ *queuing) {
+					o.Now = func() time.Time { return time.Date(2026, 1, 1, 1, 0, 0, 0, time.UTC) }
+				})
+				for len(r.list()) < 20 {
+					time.Sleep(time.Millisecond)
+				}
+				var waits []time.Duration
+				b.ResetTimer()
+				for range b.N {
+					begun := time.Now()
+					id := q.accept(b, bob, "echo", `{}`)
+					for r.count(id) == 0 {
+						time.Sleep(time.Millisecond)
+					}
+					waits = append(waits, time.Since(begun))
+				}
+				slices.Sort(waits)
+				b.ReportMetric(float64(waits[len(waits)/2].Milliseconds()), "ms/median")
+				b.ReportMetric(float64(waits[len(waits)-1].Milliseconds()), "ms/most")
+				b.ReportMetric(float64(len(r.list()))/b.Elapsed().Seconds(), "calls/s")
+			})
+		}
+	}
+}

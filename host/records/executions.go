@@ -217,13 +217,12 @@ func (m *Manager) sweep(ctx context.Context) {
 	}
 }
 
-// Close ends long calls, and waits for their ends to be on record, or for ctx, whose
-// error it gives then. What comes afterwards is refused. It may be called twice.
-func (m *Manager) Close(ctx context.Context) error {
+// Drain refuses long calls from now on, and waits until those under way have ended, or for ctx, whose error it
+// gives then.
+func (m *Manager) Drain(ctx context.Context) error {
 	m.mu.Lock()
 	m.closed = true
 	m.mu.Unlock()
-	m.endAll(errStopping)
 	done := make(chan struct{})
 	go func() {
 		m.long.Wait()
@@ -235,6 +234,16 @@ func (m *Manager) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Close ends long calls, and waits for their ends to be on record, or for ctx, whose
+// error it gives then. What comes afterwards is refused. It may be called twice.
+func (m *Manager) Close(ctx context.Context) error {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.endAll(errStopping)
+	return m.Drain(ctx)
 }
 
 func (m *Manager) log(ctx context.Context, message string, err error) {

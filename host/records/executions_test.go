@@ -343,8 +343,26 @@ func TestCancelOnAnotherHost(t *testing.T) {
 	})
 }
 
-// A host that stops ends its long calls, and their ends are on record.
+// A host that stops ends its long calls, and their ends are on record. Before, it gives them time.
 func TestAHostThatStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, records.ManagerOptions{})
+		id, _, err := h.begin(t.Context(), ann, "held")
+		musttest.Do(t, err)
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := h.Drain(soon); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("one that goes on: %v", err)
+		}
+		if _, _, err := h.begin(t.Context(), ann, "echo"); code(err) != skill.Cancelled {
+			t.Errorf("meanwhile: %v", err)
+		}
+		time.AfterFunc(time.Minute, func() { close(h.held) })
+		musttest.Do(t, h.Drain(t.Context()))
+		if v, err := h.Get(t.Context(), ann, id, records.WholeResult); err != nil || v.Status != records.Success {
+			t.Errorf("%+v, %v", v, err)
+		}
+	})
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, records.ManagerOptions{})
 		id, _, err := h.begin(t.Context(), ann, "held")

@@ -123,9 +123,10 @@ func (q queue) nextTenant(ctx context.Context, after string) (tenant string, err
 	return tenant, err
 }
 
-// next gives the first call that waits of the principal of a tenant that comes after one; "" if there is none.
+// next gives the first call that waits of the principal of a tenant that comes after one; "" if there is none. It sorts by
+// the column q.id, as the index does: id would be the text.
 func (q queue) next(ctx context.Context, tenant, after string) (principal, id string, err error) {
-	err = q.db.Read.QueryRowContext(ctx, "SELECT principal_id, CAST(id AS TEXT) FROM queued_calls WHERE instance = '' AND tenant = $1 AND principal_id > $2 ORDER BY principal_id, id LIMIT 1", tenant, after).
+	err = q.db.Read.QueryRowContext(ctx, "SELECT principal_id, CAST(id AS TEXT) FROM queued_calls q WHERE instance = '' AND tenant = $1 AND principal_id > $2 ORDER BY q.principal_id, q.id LIMIT 1", tenant, after).
 		Scan(&principal, &id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", "", nil
@@ -257,8 +258,8 @@ func (q queue) list(ctx context.Context, of *Query) ([]*Execution, string, error
 		err := rows.Scan(&e.ExecutionID, &e.Tenant, &e.Principal, &e.PrincipalType, &e.Skill, &at)
 		e.Session, e.Started.Time = e.ExecutionID, at.Time
 		return e, err
-	}, "SELECT CAST(id AS TEXT), tenant, principal_id, principal_type, skill_name, created_at FROM queued_calls WHERE true"+w+
-		" ORDER BY id DESC LIMIT "+store.List(len(args), 1), args...)
+	}, "SELECT CAST(id AS TEXT), tenant, principal_id, principal_type, skill_name, created_at FROM queued_calls q WHERE true"+w+
+		" ORDER BY q.id DESC LIMIT "+store.List(len(args), 1), args...)
 	if err != nil || len(page) <= limit {
 		return page, "", err
 	}

@@ -44,6 +44,12 @@ func (r *runs) list() []string {
 	return append([]string(nil), r.order...)
 }
 
+func (r *runs) count(id string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.times[id]
+}
+
 // queuing is a host with queued calls and a door that has all on record.
 type queuing struct {
 	*records.Manager
