@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"openskill/host/api"
 	"openskill/host/identity"
@@ -43,22 +44,22 @@ func (h *Host) EndWorkspace(ctx context.Context, id string) {
 
 // worker runs queued calls.
 func (h *Host) worker() records.Worker {
-	now := func(ctx context.Context, p skill.Principal) (skill.Principal, error) {
+	now := func(ctx context.Context, p skill.Principal, accepted time.Time) (skill.Principal, error) {
 		switch {
 		case h.kept.callers != nil:
-			return h.kept.callers.Still(ctx, p)
+			return h.kept.callers.Still(ctx, p, accepted)
 		case p.Key != "" || p.Type != skill.Operator: // another host of the database let it in
-			return p, &skill.Error{Op: "host.worker", Code: skill.Unauthorized, Message: "this host does not authenticate callers and cannot run the queued calls of others"}
+			return p, identity.CannotTell()
 		}
 		return p, nil
 	}
-	return records.Worker{Door: h.door, Admit: func(ctx context.Context, p skill.Principal) (context.Context, skill.Principal, func(), error) {
-		p, err := now(ctx, p)
+	return records.Worker{Door: h.door, Admit: func(ctx context.Context, p skill.Principal, accepted time.Time) (context.Context, skill.Principal, func(), error) {
+		p, err := now(ctx, p, accepted)
 		if err != nil {
 			return nil, p, nil, err
 		}
 		run, done := identity.Start(ctx, func(ctx context.Context) error {
-			_, err := now(ctx, p)
+			_, err := now(ctx, p, accepted)
 			return err
 		})
 		return run, p, done, nil

@@ -58,10 +58,10 @@ func (b *Bounds) fill() {
 // How long a call that was queued tries to find a place before it waits in the database again.
 const (
 	queuedTry  = 20 * time.Millisecond
-	queuedWait = 30 * time.Second
+	queuedWait = 5 * time.Second
 )
 
-// enterLater finds a place for a call that was queued: one that nobody else waits for.
+// enterLater finds a place for a call that was queued: for some time one that nobody else waits for.
 func (d *Dispatcher) enterLater(ctx context.Context, tenant string, parts ...gate.Part) (leave func(), err error) {
 	again := time.NewTicker(queuedTry)
 	defer again.Stop()
@@ -75,7 +75,7 @@ func (d *Dispatcher) enterLater(ctx context.Context, tenant string, parts ...gat
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-end.C:
-			return nil, err
+			return d.gate.Enter(ctx, tenant, parts...) // like others, so that they do not keep it out for ever
 		case <-again.C:
 		}
 	}

@@ -12,6 +12,12 @@ import (
 func (d *Dispatcher) Check(ctx context.Context, q *records.QueuedCall) *skill.Result {
 	mayWait := func(_ context.Context, c *call) error {
 		c.admission.End()
+		if c.code != nil && c.code.session != "" && c.code.session != skill.NewSession {
+			return &skill.Error{
+				Op: "dispatch.Check", Code: skill.RateLimited, Details: map[string]any{"retry_after_ms": int64(1000)},
+				Message: "too many calls are running, and a call of a session is not queued, since another host may not have the session; try again in 1000 ms",
+			}
+		}
 		return nil
 	}
 	var c *call

@@ -44,6 +44,12 @@ func TestCheckBeforeTheQueue(t *testing.T) {
 	if r == nil || r.Error.Code != skill.InvalidArgument {
 		t.Errorf("a script: %+v", r)
 	}
+	for input, code := range map[string]skill.Code{`{"language": "python", "code": "1", "session": "s-1"}`: skill.RateLimited, `{"language": "python", "code": "1", "session": "new"}`: "", `{"language": "python", "code": "1"}`: ""} {
+		req := ask(skill.RunCode, input)
+		if r := codeHouse(t, nil).Check(t.Context(), &records.QueuedCall{Principal: skill.Local(), Request: &req}); (r == nil) != (code == "") || r != nil && r.Error.Code != code {
+			t.Errorf("%s: %+v", input, r)
+		}
+	}
 	if len(h.wasm.Calls()) > 0 {
 		t.Error("it ran")
 	}
@@ -67,7 +73,7 @@ func TestQueuedCallsWaitForPlaces(t *testing.T) {
 			t.Errorf("one that was not queued: %+v", r)
 		}
 		go func() { done <- h.Invoke(context.Background(), of("acme"), queued) }()
-		time.Sleep(20 * time.Second)
+		time.Sleep(queuedWait - time.Second)
 		close(release)
 		synctest.Wait()
 		time.Sleep(time.Second)

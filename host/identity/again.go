@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"time"
 
 	"openskill/sdk/skill"
 )
@@ -39,11 +40,15 @@ func (a *Authenticator) Again(ctx context.Context, remembered string) (skill.Pri
 	return a.answer(ctx, p, id, err)
 }
 
-// Still returns the principal of a call that was let in and is queued, as it is now. A key that was revoked or has
-// expired, and a token that has expired, are refused.
-func (a *Authenticator) Still(ctx context.Context, p skill.Principal) (skill.Principal, error) {
+// Still returns the principal of a call that was let in at a time and is queued, as it is now. A key that was revoked, has
+// expired, or was rotated since and its overlap is over, and a token that has expired, are refused. Where this host does not
+// have the means to tell, which another host had, the error is of AUDIT_UNAVAILABLE.
+func (a *Authenticator) Still(ctx context.Context, p skill.Principal, at time.Time) (skill.Principal, error) {
+	if lacks := p.Type == skill.Operator || p.Key != "" && a.keys == nil || p.Type == skill.Human && a.tokens == nil || p.Type == skill.Anonymous && a.anonymous == nil; lacks {
+		return skill.Principal{}, CannotTell()
+	}
 	switch {
-	case p.Key != "" && a.keys != nil:
+	case p.Key != "":
 		e, err := a.keys.find(ctx, "tenant "+p.Tenant, p.Key)
 		if err != nil {
 			return skill.Principal{}, err
@@ -51,13 +56,24 @@ func (a *Authenticator) Still(ctx context.Context, p skill.Principal) (skill.Pri
 		if why := e.over(a.now()); why != "" {
 			return skill.Principal{}, a.refused(ctx, why, p.Key)
 		}
+		if old := e.key.OldUntil; !old.IsZero() && at.Before(old) && !a.now().Before(old) {
+			return skill.Principal{}, a.refused(ctx, "rotated key, past its overlap", p.Key)
+		}
 		if now := e.principal; now.ID == p.ID && now.ID != "" && now.Tenant == p.Tenant {
 			return now, nil
 		}
-	case p.Type == skill.Human && a.tokens != nil && a.now().Before(p.Until):
+	case p.Type == skill.Human && a.now().Before(p.Until):
 		return p, nil
-	case p.Type == skill.Anonymous && a.anonymous != nil:
+	case p.Type == skill.Anonymous:
 		return *a.anonymous, nil
 	}
 	return skill.Principal{}, a.refused(ctx, "the credentials of a queued call are no longer valid", p.Key)
+}
+
+// CannotTell is the error for a queued call of a caller whom this host cannot check.
+func CannotTell() error {
+	return &skill.Error{
+		Op: "auth.Still", Code: skill.AuditUnavailable, Details: map[string]any{"retry_after_ms": int64(60_000)},
+		Message: "this host does not accept this kind of credential; another host of the database can run the call",
+	}
 }

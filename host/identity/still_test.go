@@ -19,7 +19,7 @@ func TestStill(t *testing.T) {
 		p := musttest.Get(h.Authenticate(t.Context(), bearer(text)))(t)
 		still := func(a *identity.Authenticator, p skill.Principal, good bool) {
 			t.Helper()
-			now, err := a.Still(context.Background(), p)
+			now, err := a.Still(context.Background(), p, time.Now())
 			if good != (err == nil) || good && (now.ID != p.ID || now.Tenant != p.Tenant) || !good && (skill.CodeOf(err) != skill.Unauthorized || now.ID != "") {
 				t.Errorf("%+v: %+v, %v", p, now, err)
 			}
@@ -27,7 +27,7 @@ func TestStill(t *testing.T) {
 		still(h.Authenticator, p, true)
 		more := p
 		more.Scopes = skill.Scopes()
-		if now := musttest.Get(h.Still(t.Context(), more))(t); len(now.Scopes) != len(p.Scopes) {
+		if now := musttest.Get(h.Still(t.Context(), more, time.Now()))(t); len(now.Scopes) != len(p.Scopes) {
 			t.Errorf("the scopes are those of the row of the queue: %v", now.Scopes)
 		}
 		other := p
@@ -36,25 +36,41 @@ func TestStill(t *testing.T) {
 		other = p
 		other.Key = "0123456789abcdef"
 		still(h.Authenticator, other, false)
-		still(h.Authenticator, skill.Local(), false)
-		still(h.Authenticator, skill.Principal{ID: "anonymous", Type: skill.Anonymous, Tenant: "anonymous"}, false)
+		for _, p := range []skill.Principal{skill.Local(), {ID: "anonymous", Type: skill.Anonymous, Tenant: "anonymous"}, {ID: "ann", Type: skill.Human, Tenant: "acme", Until: time.Now().Add(time.Hour)}} {
+			if _, err := h.Still(t.Context(), p, time.Now()); skill.CodeOf(err) != skill.AuditUnavailable {
+				t.Errorf("%s, whom another host let in: %v", p.Type, err)
+			}
+		}
 		_, second := h.create(t, 0)
 		revoked := musttest.Get(h.Authenticate(t.Context(), bearer(second)))(t)
 		musttest.Get(h.keys.Revoke(t.Context(), revoked.Key))(t)
 		time.Sleep(2 * time.Second)
 		still(h.Authenticator, revoked, false)
+		rotated, third := h.create(t, 0)
+		before := musttest.Get(h.Authenticate(t.Context(), bearer(third)))(t)
+		accepted := time.Now()
+		time.Sleep(time.Second)
+		_, _, err := h.keys.Rotate(t.Context(), rotated.ID, 0)
+		musttest.Do(t, err)
+		time.Sleep(2 * time.Second)
+		if _, err := h.Still(t.Context(), before, accepted); skill.CodeOf(err) != skill.Unauthorized {
+			t.Errorf("accepted with the key before: %v", err)
+		}
+		musttest.Get(h.Still(t.Context(), before, time.Now()))(t)
 		time.Sleep(time.Hour)
 		still(h.Authenticator, p, false)
 
 		open := open(t, func(o *identity.Options) { o.Anonymous = []string{skill.ScopeRead} })
 		still(open.Authenticator, skill.Principal{ID: "anonymous", Type: skill.Anonymous, Tenant: "anonymous", Scopes: skill.Scopes()}, true)
-		still(open.Authenticator, p, false)
+		if _, err := open.Still(t.Context(), p, time.Now()); skill.CodeOf(err) != skill.AuditUnavailable {
+			t.Errorf("a key, where there are none: %v", err)
+		}
 	})
 	h := openTokens(t)
 	ann := musttest.Get(h.Authenticate(t.Context(), bearer(token(t, hs, good(), []byte(secret)))))(t)
-	musttest.Get(h.Still(t.Context(), ann))(t)
+	musttest.Get(h.Still(t.Context(), ann, time.Now()))(t)
 	ann.Until = time.Now().Add(-time.Second)
-	if _, err := h.Still(t.Context(), ann); skill.CodeOf(err) != skill.Unauthorized {
+	if _, err := h.Still(t.Context(), ann, time.Now()); skill.CodeOf(err) != skill.Unauthorized {
 		t.Errorf("an expired token: %v", err)
 	}
 }

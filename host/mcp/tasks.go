@@ -136,7 +136,11 @@ func (c *caller) callAsTask(ctx context.Context, r *mcp.CallToolRequest, req ski
 		}), nil
 	case <-soon.C:
 	}
-	t, err := tasks.Get(ctx, c.p, id, false)
+	t, err := tasks.Get(ctx, c.p, id, true)
+	if err == nil && t.Ended && t.Result != nil { // it was queued
+		c.withImages(ctx, id, t.Result.Meta.Artifacts)
+		return nil, t.Result, nil
+	}
 	if err != nil { // no client has the id of the task
 		return nil, nil, errors.Join(err, tasks.Cancel(context.WithoutCancel(ctx), c.p, id))
 	}

@@ -155,9 +155,9 @@ type Manager struct {
 	places *gate.Gate // of long calls
 
 	mu      sync.Mutex
-	running map[string]*running  // every call on this host, by execution
-	behind  map[string]time.Time // when queued calls of a tenant were seen waiting
-	taken   map[string]bool      // queued calls that this host has taken
+	running map[string]*running // every call on this host, by execution
+	behind  map[whose]time.Time // when queued calls were seen waiting
+	taken   map[string]bool     // queued calls that this host has taken
 	closed  bool
 	working bool // queued calls run on this host
 
@@ -171,7 +171,7 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 		return nil, errors.New("executions.New: Records is required")
 	}
 	o = o.withDefaults()
-	m := &Manager{o: o, running: map[string]*running{}, behind: map[string]time.Time{}, taken: map[string]bool{}, wake: make(chan struct{}, 1), places: gate.New(gate.Options{Places: o.Long, Alone: o.Alone})}
+	m := &Manager{o: o, running: map[string]*running{}, behind: map[whose]time.Time{}, taken: map[string]bool{}, wake: make(chan struct{}, 1), places: gate.New(gate.Options{Places: o.Long, Alone: o.Alone})}
 	m.base, m.endAll = context.WithCancelCause(context.Background())
 	return m, nil
 }

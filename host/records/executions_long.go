@@ -31,7 +31,7 @@ type Run func(ctx context.Context, started func(executionID string)) *skill.Resu
 // as soon as that is on record, or the result of a call that ended before. Until then
 // the call ends with ctx; afterwards it ends by itself, by [Manager.Cancel] or with the host.
 func (m *Manager) Start(ctx context.Context, p skill.Principal, run Run) (id string, r *skill.Result, err error) { // it outlives ctx, that is what it is for
-	leave, err := m.enter(p.Tenant)
+	leave, err := m.enter(p)
 	if err != nil {
 		return "", nil, err
 	}
@@ -81,15 +81,15 @@ func (m *Manager) run(ctx context.Context, p skill.Principal, run Run, begun cha
 	})
 }
 
-// enter takes a place among the long calls, unless queued calls of the tenant wait for one.
-func (m *Manager) enter(tenant string) (leave func(), err error) {
+// enter takes a place among the long calls, unless queued calls wait for one.
+func (m *Manager) enter(p skill.Principal) (leave func(), err error) {
 	m.mu.Lock()
-	late := m.late(tenant)
+	late := m.late(whose{tenant: p.Tenant}) || m.late(whose{p.Tenant, p.ID})
 	m.mu.Unlock()
 	if late {
 		return nil, m.tooMany(&gate.FullError{After: time.Second, Part: -1})
 	}
-	return m.place(tenant)
+	return m.place(p.Tenant)
 }
 
 // place takes a place among the long calls.

@@ -29,6 +29,7 @@ const (
 
 	pauseFirst  = time.Second // after a refusal that time cures
 	pauseLonger = time.Minute
+	newerFor    = time.Minute // what one host has, all have after this time
 )
 
 // QueuedFor is how long a call waits at most; after that it does not begin.
@@ -36,6 +37,9 @@ const QueuedFor = 24 * time.Hour
 
 // mostPaused is how many principals of a tenant are passed over in one turn of it.
 const mostPaused = 100
+
+// mostComing is how many calls of a tenant a host has taken at most that have not begun: each holds a place.
+const mostComing = 4
 
 // mostTurns is of how many tenants a host remembers whose turn is next.
 const mostTurns = 10_000
@@ -56,7 +60,7 @@ type Worker struct {
 	}
 	// Admit gives the principal as it is now, and a context that ends when it is no longer let in; done is
 	// called when the call has ended. The error is a *skill.Error, UNAUTHORIZED where it is not let in.
-	Admit func(ctx context.Context, p skill.Principal) (run context.Context, now skill.Principal, done func(), err error)
+	Admit func(ctx context.Context, p skill.Principal, accepted time.Time) (run context.Context, now skill.Principal, done func(), err error)
 }
 
 // queue is the table of the queued calls; nil where they are refused.
@@ -113,8 +117,12 @@ func (m *Manager) enqueue(ctx context.Context, c *QueuedCall) (string, error) {
 			Op: "executions.Enqueue", Code: skill.RateLimited, Details: map[string]any{"retry_after_ms": pauseLonger.Milliseconds()},
 			Message: fmt.Sprintf("too many queued calls of this tenant (at most %d calls and %d bytes); try again in %d ms", m.o.Queue.Most.Items, m.o.Queue.Most.Bytes, pauseLonger.Milliseconds()),
 		}
-	case err != nil:
-		return "", cannotKeep("executions.Enqueue", err)
+	case err != nil: // it may be there all the same, and its answer lost
+		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+		defer cancel()
+		if _, none := m.queue().get(look, c.Principal.Tenant, c.ExecutionID); none != nil {
+			return "", cannotKeep("executions.Enqueue", err)
+		}
 	}
 	m.poke()
 	return c.ExecutionID, nil
@@ -128,9 +136,9 @@ func (m *Manager) poke() {
 	}
 }
 
-// late reports whether queued calls of a tenant were seen waiting a moment ago: they come first. m.mu is held.
-func (m *Manager) late(tenant string) bool {
-	at, ok := m.behind[tenant]
+// late reports whether queued calls of a principal, or a tenant, were seen waiting a moment ago: they come first. m.mu is held.
+func (m *Manager) late(t whose) bool {
+	at, ok := m.behind[t]
 	return ok && m.o.Now().Sub(at) <= 2*m.o.AskEvery
 }
 
@@ -174,10 +182,14 @@ func (m *Manager) Work(ctx context.Context, by Worker) {
 	defer look.Stop()
 	defer rescue.Stop()
 	for w.try(ctx, w.rescueLost); ; w.try(ctx, w.takeAll) {
+		wake := m.wake
+		if w.down {
+			wake = nil // not before the next look
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-m.wake:
+		case <-wake:
 		case <-look.C:
 		case <-rescue.C:
 			w.try(ctx, w.rescueLost)
@@ -218,7 +230,7 @@ func (w *work) rescueLost(ctx context.Context) error {
 func (w *work) forgetOld() {
 	now := w.o.Now()
 	w.mu.Lock()
-	maps.DeleteFunc(w.behind, func(tenant string, _ time.Time) bool { return !w.late(tenant) })
+	maps.DeleteFunc(w.behind, func(t whose, _ time.Time) bool { return !w.late(t) })
 	w.mu.Unlock()
 	w.turns.Lock()
 	maps.DeleteFunc(w.paused, func(_ whose, until time.Time) bool { return !now.Before(until) })
@@ -258,20 +270,39 @@ func (w *work) takeAll(ctx context.Context) error {
 
 // takeOne begins a call of a tenant, if one can begin.
 func (w *work) takeOne(ctx context.Context, tenant string) (took bool, err error) {
-	leave, err := w.place(tenant)
-	if skill.CodeOf(err) == skill.Cancelled {
-		return false, errStopping
+	t, id, err := w.find(ctx, tenant)
+	if err != nil || id == "" {
+		return false, err
 	}
+	leave, err := w.place(tenant)
 	if err != nil {
-		w.isLate(tenant)
+		w.notComing(t)
+		if skill.CodeOf(err) == skill.Cancelled {
+			return false, errStopping
+		}
+		w.isLate(whose{tenant: tenant})
 		return false, nil
 	}
+	w.last[tenant] = t.principal
+	w.take(id, true)
+	c, err := w.claim(ctx, id, w.instance)
+	if err != nil || c == nil {
+		w.take(id, false)
+		w.notComing(t)
+		leave()
+		return err == nil, err // another host has it, and the next one may be free
+	}
+	go w.serve(c, t, leave)
+	return true, nil
+}
+
+// find gives the next call of a tenant that can begin, whose principal has its turn then; "" if there is none.
+func (w *work) find(ctx context.Context, tenant string) (t whose, id string, err error) {
 	after, wrapped := w.last[tenant], false
 	for range mostPaused {
 		principal, id, err := w.next(ctx, tenant, after)
 		if err != nil {
-			leave()
-			return false, err
+			return t, "", err
 		}
 		if id == "" {
 			if wrapped || after == "" {
@@ -280,65 +311,61 @@ func (w *work) takeOne(ctx context.Context, tenant string) (took bool, err error
 			after, wrapped = "", true
 			continue
 		}
-		t := whose{tenant, principal}
 		after = principal
-		if !w.turnOf(t) {
-			continue
+		if t = (whose{tenant, principal}); w.turnOf(t) {
+			return t, id, nil
 		}
-		w.last[tenant] = principal
-		w.take(id, true)
-		c, err := w.claim(ctx, id, w.instance)
-		if err != nil || c == nil {
-			w.take(id, false)
-			w.turns.Lock()
-			delete(w.coming, t)
-			w.turns.Unlock()
-			leave()
-			return err == nil, err // another host has it, and the next one may be free
-		}
-		go w.serve(c, t, leave)
-		return true, nil
 	}
 	w.last[tenant] = after
-	leave()
-	return false, nil
+	return t, "", nil
 }
 
-// isLate notes that calls of a tenant wait.
-func (w *work) isLate(tenant string) {
+// isLate notes that calls of a principal wait, or, without one, of a tenant.
+func (w *work) isLate(t whose) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.behind[tenant] = w.o.Now()
+	w.behind[t] = w.o.Now()
 }
 
 // turnOf reports whether the next call of a principal can begin, which has its turn then.
 func (w *work) turnOf(t whose) bool {
 	w.turns.Lock()
 	defer w.turns.Unlock()
-	switch until, paused := w.paused[t]; {
-	case w.coming[t]:
-		w.isLate(t.tenant)
+	if w.coming[t] {
+		w.isLate(t)
 		return false
-	case paused && w.o.Now().Before(until):
+	}
+	if until, paused := w.paused[t]; paused && w.o.Now().Before(until) {
+		return false
+	}
+	coming := 0
+	for other := range w.coming {
+		if other.tenant == t.tenant {
+			coming++
+		}
+	}
+	if coming >= mostComing {
 		return false
 	}
 	w.coming[t] = true
 	return true
 }
 
-// came says that the call of a principal that was taken has begun, or does not.
-func (w *work) came(t whose) {
+// notComing says that the call of a principal that was taken has begun, or does not.
+func (w *work) notComing(t whose) {
 	w.turns.Lock()
+	defer w.turns.Unlock()
 	delete(w.coming, t)
-	w.turns.Unlock()
-	w.poke()
 }
 
 // serve runs a call that this host has taken.
 func (w *work) serve(c *QueuedCall, t whose, leave func()) {
 	defer leave()
 	defer w.take(c.ExecutionID, false)
-	came := sync.OnceFunc(func() { w.came(t) })
+	came := sync.OnceFunc(func() {
+		w.notComing(t)
+		w.poke()
+	})
 	defer came()
 	ctx, done := w.Track(w.base, c.started()) // it can be cancelled before it is on record
 	defer done()
@@ -350,7 +377,7 @@ func (w *work) serve(c *QueuedCall, t whose, leave func()) {
 		if w.o.Now().Sub(c.At) > QueuedFor {
 			return c.refused(&skill.Error{Op: "executions.Work", Code: skill.Timeout, Message: fmt.Sprintf("the call was queued for %s without a place to run; call again", QueuedFor)})
 		}
-		run, p, done, err := w.by.Admit(ctx, c.Principal)
+		run, p, done, err := w.by.Admit(ctx, c.Principal, c.At)
 		if err != nil {
 			return c.refused(err)
 		}
@@ -411,6 +438,8 @@ func (w *work) endUnbegun(ctx context.Context, c *QueuedCall, r *skill.Result) (
 		r = c.refused(errors.New("the call ended before it began"))
 	case e.Code == skill.RateLimited, e.Code == skill.AuditUnavailable:
 		return pauseOf(e.Details)
+	case e.Code == skill.NotFound && w.o.Now().Sub(c.At) < newerFor: // another host accepted it: this one may not have the skill yet
+		return pauseFirst
 	}
 	if err := w.recordRefusal(ctx, c, r); err != nil {
 		w.log(ctx, "cannot record that a queued call was refused", err)
@@ -486,14 +515,11 @@ func (m *Manager) queuedExecution(ctx context.Context, tenant, id string) (*Exec
 	if q == nil {
 		return nil, ErrNotFound
 	}
-	c, err := q.get(ctx, tenant, id)
+	e, err := q.get(ctx, tenant, id)
 	if errors.Is(err, ErrNotFound) { // it may have begun meanwhile
 		return m.o.Records.Execution(ctx, tenant, id)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &Execution{Started: *c.started(), Queued: true}, nil
+	return e, err
 }
 
 // Queued is how many calls wait in the database, of all hosts, as of a moment ago.

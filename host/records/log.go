@@ -45,7 +45,9 @@ const (
 	maxBatch   = 4 << 20  // bytes of bodies that are written at once
 	probeEvery = 250 * time.Millisecond
 	aliveEvery = 5 * time.Second
-	deadAfter  = 15 * time.Second // how long after it was last seen a host counts as gone
+
+	contestedWait = time.Minute
+	deadAfter     = 15 * time.Second // how long after it was last seen a host counts as gone
 )
 
 // Log writes records. What waits at the same time is written in one transaction, by one
@@ -210,7 +212,11 @@ func (l *Log) Started(ctx context.Context, s *Started, input []byte) error {
 	if fast && l.journaled(j) {
 		return nil
 	}
-	limit := time.NewTimer(l.o.Wait)
+	wait := l.o.Wait
+	if s.Contested { // nobody waits for its call, and it should run
+		wait = contestedWait
+	}
+	limit := time.NewTimer(wait)
 	defer limit.Stop()
 	select {
 	case err := <-j.done:
@@ -257,7 +263,7 @@ func (l *Log) begin(j *job) (fast bool, err error) {
 	switch {
 	case l.closed:
 		return false, unavailable("audit.Started", stoppingMessage, nil)
-	case l.open[s.ExecutionID] != nil && l.open[s.ExecutionID].doubt:
+	case l.open[s.ExecutionID] != nil && !l.open[s.ExecutionID].begun:
 		why = "it cannot be told yet whether an earlier start was recorded"
 	case l.open[s.ExecutionID] != nil:
 		return false, misused("audit.Started", s.ExecutionID, "the execution has already begun")

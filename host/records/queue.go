@@ -15,7 +15,7 @@ import (
 
 // QueuedCall is a call that was accepted and waits until a host has a place for it.
 type QueuedCall struct {
-	ExecutionID string    // UUID version 7; calls of a principal begin in the order of their ids
+	ExecutionID string    // UUID version 7; calls of a principal are taken in the order of their ids
 	At          time.Time // when it was accepted
 	Principal   skill.Principal
 	Request     *skill.Request       // nil: it runs a script
@@ -53,7 +53,7 @@ func scanQueued(rows *sql.Rows) (*QueuedCall, error) {
 	}
 	var b queuedBody
 	c.At = at.Time
-	if json.Unmarshal(body, &b) != nil || (b.Request == nil) == (b.Script == nil) || store.Plain(b.Principal.Tenant) != p.Tenant || store.Plain(b.Principal.ID) != p.ID {
+	if json.Unmarshal(body, &b) != nil || (b.Request == nil) == (b.Script == nil) || store.Plain(b.Principal.Tenant) != p.Tenant || store.Plain(b.Principal.ID) != p.ID || b.Principal.Type != p.Type {
 		c.Principal, c.Request, c.damaged = p, r, true
 		return c, nil
 	}
@@ -106,9 +106,10 @@ func (q queue) put(ctx context.Context, c *QueuedCall, most Room) error {
 			if bytes > most.Bytes || items > most.Items {
 				return errQueueFull
 			}
-			_, err = tx.ExecContext(ctx, `INSERT INTO queued_calls (id, tenant, principal_id, principal_type, skill_name, created_at, bytes, body)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, c.ExecutionID, tenant, store.Plain(c.Principal.ID), string(c.Principal.Type), store.Plain(c.started().Skill),
-				q.db.At(c.At), size, body)
+			e := c.started()
+			_, err = tx.ExecContext(ctx, `INSERT INTO queued_calls (id, tenant, principal_id, principal_type, skill_name, script, session_id, trace_id, created_at, bytes, body)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, c.ExecutionID, tenant, store.Plain(c.Principal.ID), string(c.Principal.Type), store.Plain(e.Skill), store.Plain(e.Script),
+				store.Plain(e.Session), store.Plain(e.TraceID), q.db.At(c.At), size, body)
 			return err
 		})
 	})
@@ -219,9 +220,20 @@ func (q queue) takeBack(ctx context.Context, instance string, has func(id string
 	return err
 }
 
-// get gives a call; tenant "" means any.
-func (q queue) get(ctx context.Context, tenant, id string) (*QueuedCall, error) {
-	list, err := store.All(ctx, q.db.Read, scanQueued, "SELECT "+queuedColumns+" FROM queued_calls WHERE id = $1 AND ($2 = '' OR tenant = $2)", id, store.Plain(tenant))
+// seenColumns are what callers see of a call, which scanSeen reads.
+const seenColumns = "CAST(q.id AS TEXT), tenant, principal_id, principal_type, skill_name, script, session_id, trace_id, created_at"
+
+func scanSeen(rows *sql.Rows) (*Execution, error) {
+	e := &Execution{Queued: true}
+	var at store.Time
+	err := rows.Scan(&e.ExecutionID, &e.Tenant, &e.Principal, &e.PrincipalType, &e.Skill, &e.Script, &e.Session, &e.TraceID, &at)
+	e.Started.Time = at.Time
+	return e, err
+}
+
+// get gives a call as callers see it; tenant "" means any.
+func (q queue) get(ctx context.Context, tenant, id string) (*Execution, error) {
+	list, err := store.All(ctx, q.db.Read, scanSeen, "SELECT "+seenColumns+" FROM queued_calls q WHERE id = $1 AND ($2 = '' OR tenant = $2)", id, store.Plain(tenant))
 	switch {
 	case err != nil:
 		return nil, err
@@ -252,13 +264,7 @@ func (q queue) list(ctx context.Context, of *Query) ([]*Execution, string, error
 	}
 	limit := min(max(of.Limit, 1), 1000)
 	args = append(args, limit+1)
-	page, err := store.All(ctx, q.db.Read, func(rows *sql.Rows) (*Execution, error) {
-		e := &Execution{Queued: true}
-		var at store.Time
-		err := rows.Scan(&e.ExecutionID, &e.Tenant, &e.Principal, &e.PrincipalType, &e.Skill, &at)
-		e.Session, e.Started.Time = e.ExecutionID, at.Time
-		return e, err
-	}, "SELECT CAST(id AS TEXT), tenant, principal_id, principal_type, skill_name, created_at FROM queued_calls q WHERE true"+w+
+	page, err := store.All(ctx, q.db.Read, scanSeen, "SELECT "+seenColumns+" FROM queued_calls q WHERE true"+w+
 		" ORDER BY q.id DESC LIMIT "+store.List(len(args), 1), args...)
 	if err != nil || len(page) <= limit {
 		return page, "", err

@@ -76,7 +76,7 @@ var table = []Family{
 	{callDuration, Histogram, []string{"skill", "runner"}, "Time of calls that ran, in seconds: from the door to the result, the wait for a place and the records included."},
 	{callFuel, Counter, []string{"skill"}, "Fuel that calls used, in units of about an instruction."},
 	{callMemory, Histogram, []string{"skill"}, "Largest memory of each call that ran, in bytes."},
-	{callsRefused, Counter, []string{"code"}, "Calls that never ran, by the error code of the refusal; they are in openskill_calls_total too."},
+	{callsRefused, Counter, []string{"code"}, "Calls that never ran, by the error code of the refusal; they are in openskill_calls_total too. So is each refusal of a call that is queued and runs later."},
 	{callsRunning, Gauge, nil, "Calls that have a place now."},
 	{callsWaiting, Gauge, nil, "Calls that wait for a place now."},
 	{callsQueued, Gauge, nil, "Calls with Prefer: respond-async that wait in the database for a place on any host; counted every five seconds."},
