@@ -140,10 +140,10 @@ func (e *Execution) Status() Status {
 // StatusOf is the status of an execution that ended with an error, by codes that only the host can give: what
 // a guest reports has other ones.
 func StatusOf(code skill.Code) Status {
-	switch code { //nolint:exhaustive // all others failed
-	case skill.Timeout:
+	switch {
+	case code == skill.Timeout:
 		return TimedOut
-	case skill.Cancelled, skill.Unauthorized: // of a run, the end of its caller's credentials
+	case code == skill.Cancelled, code == skill.Unauthorized: // of a run, the end of its caller's credentials
 		return Terminated
 	}
 	return Failed

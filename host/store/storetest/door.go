@@ -98,13 +98,7 @@ func (d *Door) record(ctx context.Context, p skill.Principal, s *records.Started
 		DurationMS: r.Meta.LatencyMS, Tokens: turn.Tokens, Output: payload(r.Data), Time: d.now(),
 	}
 	if r.Error != nil {
-		f.Status, f.Code, f.Message = records.Failed, r.Error.Code, r.Error.Message
-		switch r.Error.Code { //nolint:exhaustive // the others failed
-		case skill.Cancelled:
-			f.Status = records.Terminated
-		case skill.Timeout:
-			f.Status = records.TimedOut
-		}
+		f.Status, f.Code, f.Message = records.StatusOf(r.Error.Code), r.Error.Code, r.Error.Message
 	}
 	for _, a := range r.Meta.Artifacts {
 		sum := sha256.Sum256(a.Data)
