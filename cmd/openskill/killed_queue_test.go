@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,9 +26,15 @@ import (
 	"openskill/sdk/skill"
 )
 
-// working is a module that counts for some milliseconds and then prints {}.
-func working() []byte {
-	count := concat([]byte{1, 1, 0x7f, 0x41}, []byte{0xc0, 0xf0, 0xf5, 0x0b}, []byte{0x21, 0, 0x03, 0x40, 0x20, 0, 0x41, 1, 0x6b, 0x22, 0, 0x0d, 0, 0x0b}) // 25,000,000
+// 25,000,000 and 1,500,000,000 as operands of i32.const.
+var (
+	aWhile = []byte{0xc0, 0xf0, 0xf5, 0x0b}
+	long   = []byte{0x80, 0xde, 0xa0, 0xcb, 0x05}
+)
+
+// working is a module that counts down and then prints {}.
+func working(from []byte) []byte {
+	count := concat([]byte{1, 1, 0x7f, 0x41}, from, []byte{0x21, 0, 0x03, 0x40, 0x20, 0, 0x41, 1, 0x6b, 0x22, 0, 0x0d, 0, 0x0b})
 	main := concat(count, i32(1, 0, 1, 8), []byte{0x10, 0, 0x1a, 0x0b})
 	data := []byte{16, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '{', '}'}
 	return concat(magic,
@@ -49,6 +57,22 @@ type cluster struct {
 	host []*killable
 	url  []string
 	logs []string // of hosts that are gone
+}
+
+func newCluster(t *testing.T, hosts int) *cluster {
+	t.Helper()
+	c := &cluster{skills: t.TempDir(), database: pgtest.Start(t), host: make([]*killable, hosts), url: make([]string, hosts)}
+	for id, module := range map[string][]byte{"one": working(aWhile), "long": working(long)} {
+		dir := filepath.Join(c.skills, id)
+		musttest.Do(t, errors.Join(os.Mkdir(dir, 0o700),
+			os.WriteFile(filepath.Join(dir, "skill.yaml"), []byte("id: "+id+"\nversion: 0.1.0\ndescription: A test.\ntype: wasm\nruntime: wasi\nentry: m.wasm\n"), 0o600),
+			os.WriteFile(filepath.Join(dir, "m.wasm"), module, 0o600)))
+	}
+	for i := range hosts {
+		c.states = append(c.states, t.TempDir())
+		c.launch(t, i)
+	}
+	return c
 }
 
 func (c *cluster) launch(t *testing.T, i int) {
@@ -91,15 +115,7 @@ func TestKilledHostsLoseNoCalls(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("OPENSKILL_KILLS")); err == nil {
 		kills = n
 	}
-	c := &cluster{skills: t.TempDir(), database: pgtest.Start(t), host: make([]*killable, 4), url: make([]string, 4)}
-	dir := filepath.Join(c.skills, "one")
-	musttest.Do(t, errors.Join(os.Mkdir(dir, 0o700),
-		os.WriteFile(filepath.Join(dir, "skill.yaml"), []byte("id: one\nversion: 0.1.0\ndescription: A test.\ntype: wasm\nruntime: wasi\nentry: m.wasm\n"), 0o600),
-		os.WriteFile(filepath.Join(dir, "m.wasm"), working(), 0o600)))
-	for i := range 4 {
-		c.states = append(c.states, t.TempDir())
-		c.launch(t, i)
-	}
+	c := newCluster(t, 4)
 	var mu sync.Mutex
 	accepted, queued := map[string]bool{}, 0
 	var calling sync.WaitGroup
@@ -220,4 +236,81 @@ func (c *cluster) counts(t *testing.T, accepted map[string]bool) {
 		}
 	}
 	t.Logf("statuses: %v, %d runs in the logs", statuses, len(ran))
+}
+
+// TestStoppedHost stops the process of a host, which holds a running call and queued ones that it has taken, for longer than others wait for its
+// heartbeat, and lets it go on: its late result is refused, and each call has one beginning and one end on record.
+// OPENSKILL_STOPPED says for how many seconds.
+func TestStoppedHost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits until a host counts as gone")
+	}
+	pgtest.Need(t)
+	t.Parallel()
+	stopped := 25
+	if n, err := strconv.Atoi(os.Getenv("OPENSKILL_STOPPED")); err == nil {
+		stopped = n
+	}
+	c := newCluster(t, 2)
+	accepted := map[string]bool{}
+	ask := func(skillID string, header ...string) (*http.Response, []byte, error) {
+		req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, c.url[0]+"/skills/"+skillID+":invoke", strings.NewReader(`{"input": {}}`)))(t)
+		for i := 0; i < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		return res, body, err
+	}
+	type answer struct {
+		r   skill.Result
+		err error
+	}
+	late := make(chan answer, 1)
+	go func() {
+		var a answer
+		_, body, err := ask("long")
+		a.err = errors.Join(err, json.Unmarshal(body, &a.r))
+		late <- a
+	}()
+	db := musttest.Get(store.Open(t.Context(), store.Options{URL: c.database}))(t)
+	defer db.Close()
+	rows := records.NewStore(db)
+	var running string
+	for end := time.Now().Add(time.Minute); running == ""; time.Sleep(time.Millisecond) {
+		if list, _, err := rows.Executions(t.Context(), records.Query{Status: records.Running, Skill: "long", Limit: 1}); err == nil && len(list) == 1 {
+			running = list[0].ExecutionID
+		} else if time.Now().After(end) {
+			t.Fatalf("it does not begin: %v", err)
+		}
+	}
+	for range 5 {
+		res, body, err := ask("one", "Prefer", "respond-async")
+		var a skill.Accepted
+		if err := errors.Join(err, json.Unmarshal(body, &a)); err != nil || res.StatusCode != http.StatusAccepted || a.Status != "queued" {
+			t.Fatalf("%s, %v", body, err)
+		}
+		accepted[a.ID] = true
+	}
+	musttest.Do(t, c.host[0].Process.Signal(syscall.SIGSTOP))
+	began := time.Now()
+	var ended time.Duration // until the other host has ended what the stopped one ran
+	for time.Since(began) < time.Duration(stopped)*time.Second || ended == 0 && time.Since(began) < 2*time.Minute {
+		if e, err := rows.Execution(t.Context(), "local", running); ended == 0 && err == nil && e.Finished != nil {
+			ended = time.Since(began)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	musttest.Do(t, c.host[0].Process.Signal(syscall.SIGCONT))
+	a := <-late
+	e := musttest.Get(rows.Execution(t.Context(), "local", running))(t)
+	if a.err != nil || a.r.Success || a.r.Error.Code != skill.AuditUnavailable || e.Finished == nil || e.Finished.Code != skill.WorkerCrashed {
+		t.Errorf("the late answer is %+v, %v; on record is %+v", a.r.Error, a.err, e.Finished)
+	}
+	t.Logf("stopped for %d s: the other host ended its call after %s", stopped, ended.Round(100*time.Millisecond))
+	c.counts(t, accepted)
 }
