@@ -59,9 +59,9 @@ type cluster struct {
 	logs []string // of hosts that are gone
 }
 
-func newCluster(t *testing.T, hosts int) *cluster {
+func newCluster(t *testing.T, database string, hosts int) *cluster {
 	t.Helper()
-	c := &cluster{skills: t.TempDir(), database: pgtest.Start(t), host: make([]*killable, hosts), url: make([]string, hosts)}
+	c := &cluster{skills: t.TempDir(), database: database, host: make([]*killable, hosts), url: make([]string, hosts)}
 	for id, module := range map[string][]byte{"one": working(aWhile), "long": working(long)} {
 		dir := filepath.Join(c.skills, id)
 		musttest.Do(t, errors.Join(os.Mkdir(dir, 0o700),
@@ -115,7 +115,7 @@ func TestKilledHostsLoseNoCalls(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("OPENSKILL_KILLS")); err == nil {
 		kills = n
 	}
-	c := newCluster(t, 4)
+	c := newCluster(t, pgtest.Start(t), 4)
 	var mu sync.Mutex
 	accepted, queued := map[string]bool{}, 0
 	var calling sync.WaitGroup
@@ -251,7 +251,7 @@ func TestStoppedHost(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("OPENSKILL_STOPPED")); err == nil {
 		stopped = n
 	}
-	c := newCluster(t, 2)
+	c := newCluster(t, pgtest.Start(t), 2)
 	accepted := map[string]bool{}
 	ask := func(skillID string, header ...string) (*http.Response, []byte, error) {
 		req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, c.url[0]+"/skills/"+skillID+":invoke", strings.NewReader(`{"input": {}}`)))(t)
