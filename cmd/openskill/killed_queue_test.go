@@ -26,9 +26,10 @@ import (
 	"openskill/sdk/skill"
 )
 
-// 25,000,000 and 1,500,000,000 as operands of i32.const.
+// 25,000,000, 100,000,000 and 1,500,000,000 as operands of i32.const.
 var (
 	aWhile = []byte{0xc0, 0xf0, 0xf5, 0x0b}
+	longer = []byte{0x80, 0xc2, 0xd7, 0x2f}
 	long   = []byte{0x80, 0xde, 0xa0, 0xcb, 0x05}
 )
 
@@ -62,7 +63,7 @@ type cluster struct {
 func newCluster(t *testing.T, database string, hosts int) *cluster {
 	t.Helper()
 	c := &cluster{skills: t.TempDir(), database: database, host: make([]*killable, hosts), url: make([]string, hosts)}
-	for id, module := range map[string][]byte{"one": working(aWhile), "long": working(long)} {
+	for id, module := range map[string][]byte{"one": working(aWhile), "second": working(longer), "long": working(long)} {
 		dir := filepath.Join(c.skills, id)
 		musttest.Do(t, errors.Join(os.Mkdir(dir, 0o700),
 			os.WriteFile(filepath.Join(dir, "skill.yaml"), []byte("id: "+id+"\nversion: 0.1.0\ndescription: A test.\ntype: wasm\nruntime: wasi\nentry: m.wasm\n"), 0o600),

@@ -67,24 +67,27 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		return errors.Join(err, ln.Close(), h.Close())
 	}
 	defer admin.close()
-	warming, coolDown := context.WithCancel(ctx)
+	tending, leave := context.WithCancel(ctx)
+	defer leave()
+	// A worker that does not let go of a warm-up in time is ended, with the calls in it: so it goes on while these may.
+	warming, coolDown := context.WithCancel(context.WithoutCancel(ctx))
 	defer coolDown()
 	var tended sync.WaitGroup
-	tended.Go(func() { h.kept.executions.Tend(warming) })
-	tended.Go(func() { h.kept.executions.Work(warming, h.worker()) })
-	tended.Go(func() { h.kept.files.Tend(warming) })
-	tended.Go(func() { h.kept.sessions.Tend(warming) })
-	tended.Go(func() { h.agent.Tend(warming) })
-	tended.Go(func() { h.recordings.Tend(warming, h.settings.AuditRetention(), h.log) })
+	tended.Go(func() { h.kept.executions.Tend(tending) })
+	tended.Go(func() { h.kept.executions.Work(tending, h.worker()) })
+	tended.Go(func() { h.kept.files.Tend(tending) })
+	tended.Go(func() { h.kept.sessions.Tend(tending) })
+	tended.Go(func() { h.agent.Tend(tending) })
+	tended.Go(func() { h.recordings.Tend(tending, h.settings.AuditRetention(), h.log) })
 	tended.Go(func() {
 		tick := time.NewTicker(time.Minute)
 		defer tick.Stop()
-		watchStorage(warming, h.log, tick.C, func() []Finding { return Shortages(h.settings) })
+		watchStorage(tending, h.log, tick.C, func() []Finding { return Shortages(h.settings) })
 	})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
 	ready(ln.Addr())
-	warm := h.warm(warming)
+	warm := h.warm(tending, warming)
 
 	select {
 	case err = <-served: // it ended by itself
@@ -104,6 +107,7 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		}
 		err = <-served
 	}
+	leave()
 	coolDown()
 	tended.Wait()
 	return errors.Join(err, h.closeSoon(warm)) // after ctx has ended

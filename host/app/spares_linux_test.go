@@ -12,7 +12,7 @@ import (
 func TestSparesHaveTheImageOfCode(t *testing.T) {
 	h := codeHost(t, map[string]string{})
 	runs(t, h, skill.Local(), "python", "1") // skips the test if Python is not installed
-	<-h.warm(t.Context())
+	<-h.warm(t.Context(), t.Context())
 	for _, tenant := range []string{"acme", "other"} {
 		for until := time.Now().Add(time.Minute); h.workers.pool.Stats().Spares == 0; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(until) {

@@ -21,8 +21,9 @@ type chore struct {
 }
 
 // warm gets what skills use ready in the background, one after the other so that
-// calls keep the processors. The channel is closed when it is done or ctx has ended.
-func (h *Host) warm(ctx context.Context) <-chan struct{} {
+// calls keep the processors. When ctx has ended it begins nothing more; chore is the context of
+// what it does. The channel is closed when it has ended.
+func (h *Host) warm(ctx, chore context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -35,7 +36,7 @@ func (h *Host) warm(ctx context.Context) <-chan struct{} {
 			if ctx.Err() != nil {
 				return
 			}
-			h.done(ctx, c.msg, c.what, func() error { return c.do(ctx) })
+			h.done(chore, c.msg, c.what, func() error { return c.do(chore) })
 		}
 		h.warming.Store(kindsOf(nil))
 		h.log.Info("skills are ready", slog.Int64("ms", time.Since(began).Milliseconds()))
