@@ -54,7 +54,7 @@ func (h *Host) worker() records.Worker {
 		return p, nil
 	}
 	return records.Worker{Door: h.door, Admit: func(ctx context.Context, p skill.Principal, accepted time.Time) (context.Context, skill.Principal, func(), error) {
-		p, err := now(ctx, p, accepted)
+		current, err := now(ctx, p, accepted)
 		if err != nil {
 			return nil, p, nil, err
 		}
@@ -62,7 +62,7 @@ func (h *Host) worker() records.Worker {
 			_, err := now(ctx, p, accepted)
 			return err
 		})
-		return run, p, done, nil
+		return run, current, done, nil
 	}}
 }
 

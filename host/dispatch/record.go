@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"openskill/host/identity"
 	"openskill/host/records"
 	"openskill/sdk/skill"
 )
@@ -84,6 +85,9 @@ func (d *Dispatcher) recorded(next handler) handler {
 		err := d.o.Recorder.Started(ctx, s, given(c))
 		span.Fail(codeOf(err))
 		span.End()
+		if refused := identity.Refused(ctx); err != nil && refused != nil { // while it waited for its record
+			return refused
+		}
 		if err != nil {
 			return err
 		}

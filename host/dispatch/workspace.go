@@ -72,6 +72,8 @@ func (d *Dispatcher) withWorkspace(next handler) handler {
 			wait = maxJoin // the turn of the conversation ends before
 		case c.workspaceRef.NoWait:
 			wait = 0
+		case c.request.ExecutionID != "": // it was queued, and can wait there
+			wait = min(wait, queuedWait)
 		}
 		w, leave, err := d.o.Workspaces.Enter(ctx, c.principal, c.workspaceRef.ID, wait)
 		if err != nil {

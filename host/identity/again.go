@@ -56,7 +56,8 @@ func (a *Authenticator) Still(ctx context.Context, p skill.Principal, at time.Ti
 		if why := e.over(a.now()); why != "" {
 			return skill.Principal{}, a.refused(ctx, why, p.Key)
 		}
-		if old := e.key.OldUntil; !old.IsZero() && at.Before(old) && !a.now().Before(old) {
+		old := e.key.OldUntil // of the secret that was shown, if that was the one before
+		if (!p.Until.IsZero() || at.Before(e.key.RotatedAt)) && !old.IsZero() && !a.now().Before(old) {
 			return skill.Principal{}, a.refused(ctx, "rotated key, past its overlap", p.Key)
 		}
 		if now := e.principal; now.ID == p.ID && now.ID != "" && now.Tenant == p.Tenant {

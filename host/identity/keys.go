@@ -98,7 +98,11 @@ func (k *keys) of(ctx context.Context, from, id string, hash [sha256.Size]byte) 
 		return p, why
 	}
 	k.note(e, now)
-	return e.principal, nil
+	p = e.principal
+	if subtle.ConstantTimeCompare(hash[:], e.key.Hash[:]) == 0 { // the secret before the rotation
+		p.Until = e.key.OldUntil
+	}
+	return p, nil
 }
 
 // stranger stands in for a key that there is not, so that looking at one takes as long as

@@ -50,9 +50,17 @@ func TestStill(t *testing.T) {
 		before := musttest.Get(h.Authenticate(t.Context(), bearer(third)))(t)
 		accepted := time.Now()
 		time.Sleep(time.Second)
-		_, _, err := h.keys.Rotate(t.Context(), rotated.ID, 0)
+		_, fourth, err := h.keys.Rotate(t.Context(), rotated.ID, 10*time.Second)
 		musttest.Do(t, err)
 		time.Sleep(2 * time.Second)
+		old, current := musttest.Get(h.Authenticate(t.Context(), bearer(third)))(t), musttest.Get(h.Authenticate(t.Context(), bearer(fourth)))(t)
+		during := time.Now()
+		musttest.Get(h.Still(t.Context(), before, accepted))(t)
+		time.Sleep(10 * time.Second)
+		if _, err := h.Still(t.Context(), old, during); skill.CodeOf(err) != skill.Unauthorized {
+			t.Errorf("accepted with the secret before, in the overlap: %v", err)
+		}
+		musttest.Get(h.Still(t.Context(), current, during))(t)
 		if _, err := h.Still(t.Context(), before, accepted); skill.CodeOf(err) != skill.Unauthorized {
 			t.Errorf("accepted with the key before: %v", err)
 		}

@@ -139,6 +139,7 @@ func (c *caller) callAsTask(ctx context.Context, r *mcp.CallToolRequest, req ski
 	t, err := tasks.Get(ctx, c.p, id, true)
 	if err == nil && t.Ended && t.Result != nil { // it was queued
 		c.withImages(ctx, id, t.Result.Meta.Artifacts)
+		t.Result.Meta.Ran = true
 		return nil, t.Result, nil
 	}
 	if err != nil { // no client has the id of the task

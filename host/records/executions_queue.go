@@ -58,8 +58,11 @@ func (m *Manager) Accept(ctx context.Context, c *QueuedCall, run Run, check func
 	if !working || id != "" || !waits(r, err) {
 		return id, Running, r, err
 	}
-	if r = check(ctx, c); r != nil {
-		return "", "", r, nil
+	if refused := check(ctx, c); refused != nil {
+		if err != nil && refused.Error != nil && refused.Error.Code == skill.RateLimited { // it is not one that is queued
+			return "", "", nil, err
+		}
+		return "", "", refused, nil
 	}
 	id, err = m.enqueue(ctx, c)
 	return id, Queued, nil, err
@@ -119,13 +122,22 @@ func (m *Manager) late(t whose) bool {
 	return ok && m.o.Now().Sub(at) <= 2*m.o.AskEvery
 }
 
-// take notes that this host has a queued call, or not any more.
-func (m *Manager) take(id string, has bool) {
+// take notes that this host has a queued call; false if it has it already.
+func (m *Manager) take(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if delete(m.taken, id); has {
-		m.taken[id] = true
+	if m.taken[id] {
+		return false
 	}
+	m.taken[id] = true
+	return true
+}
+
+// letGo notes that this host does not have a queued call any more.
+func (m *Manager) letGo(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.taken, id)
 }
 
 // recordRefusal puts on record that a call that this host has taken does not begin.
@@ -158,16 +170,12 @@ var errCancelledQueued = &skill.Error{Op: "executions.Cancel", Code: skill.Cance
 
 // cancelQueued puts on record that a queued call was cancelled. It is false where the call has begun, or is about to.
 func (m *Manager) cancelQueued(ctx context.Context, id string) (bool, error) {
-	m.mu.Lock()
-	busy := m.taken[id]
-	m.mu.Unlock()
-	if busy {
+	if !m.take(id) {
 		return false, nil
 	}
+	defer m.letGo(id)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 	defer cancel()
-	m.take(id, true)
-	defer m.take(id, false)
 	c, err := m.queue().claim(ctx, id, m.o.Queue.Record.Instance())
 	if err != nil || c == nil {
 		return false, err

@@ -167,10 +167,13 @@ func (w *work) takeOne(ctx context.Context, tenant string) (took bool, err error
 		return false, nil
 	}
 	w.last[tenant] = t.principal
-	w.take(id, true)
-	c, err := w.claim(ctx, id, w.instance)
+	var c *QueuedCall
+	if w.take(id) {
+		if c, err = w.claim(ctx, id, w.instance); err != nil || c == nil {
+			w.letGo(id)
+		}
+	}
 	if err != nil || c == nil {
-		w.take(id, false)
 		w.notComing(t)
 		leave()
 		return err == nil, err // another host has it, and the next one may be free
@@ -181,6 +184,10 @@ func (w *work) takeOne(ctx context.Context, tenant string) (took bool, err error
 
 // find gives the next call of a tenant that can begin, whose principal has its turn then; "" if there is none.
 func (w *work) find(ctx context.Context, tenant string) (t whose, id string, err error) {
+	if w.full(tenant) {
+		w.isLate(whose{tenant: tenant})
+		return t, "", nil
+	}
 	after, wrapped := w.last[tenant], false
 	for range mostPaused {
 		principal, id, err := w.next(ctx, tenant, after)
@@ -189,7 +196,7 @@ func (w *work) find(ctx context.Context, tenant string) (t whose, id string, err
 		}
 		if id == "" {
 			if wrapped || after == "" {
-				break
+				return t, "", nil // none can begin: the turn stays where it is
 			}
 			after, wrapped = "", true
 			continue
@@ -221,17 +228,21 @@ func (w *work) turnOf(t whose) bool {
 	if until, paused := w.paused[t]; paused && w.o.Now().Before(until) {
 		return false
 	}
-	coming := 0
-	for other := range w.coming {
-		if other.tenant == t.tenant {
-			coming++
-		}
-	}
-	if coming >= mostComing {
-		return false
-	}
 	w.coming[t] = true
 	return true
+}
+
+// full reports whether a tenant has as many calls that were taken and have not begun as it may have.
+func (w *work) full(tenant string) bool {
+	w.turns.Lock()
+	defer w.turns.Unlock()
+	n := 0
+	for t := range w.coming {
+		if t.tenant == tenant {
+			n++
+		}
+	}
+	return n >= mostComing
 }
 
 // notComing says that the call of a principal that was taken has begun, or does not.
@@ -244,7 +255,7 @@ func (w *work) notComing(t whose) {
 // serve runs a call that this host has taken.
 func (w *work) serve(c *QueuedCall, t whose, leave func()) {
 	defer leave()
-	defer w.take(c.ExecutionID, false)
+	defer w.letGo(c.ExecutionID)
 	came := sync.OnceFunc(func() {
 		w.notComing(t)
 		w.poke()
@@ -259,6 +270,11 @@ func (w *work) serve(c *QueuedCall, t whose, leave func()) {
 		}
 		if w.o.Now().Sub(c.At) > QueuedFor {
 			return c.refused(&skill.Error{Op: "executions.Work", Code: skill.Timeout, Message: fmt.Sprintf("the call was queued for %s without a place to run; call again", QueuedFor)})
+		}
+		if w.o.Results != nil { // it may have been cancelled before it was taken
+			if asked, _ := w.o.Results.Asked(ctx, []string{c.ExecutionID}); len(asked) > 0 {
+				return c.refused(errCancelledQueued)
+			}
 		}
 		run, p, done, err := w.by.Admit(ctx, c.Principal, c.At)
 		if err != nil {
@@ -280,12 +296,18 @@ func (w *work) serve(c *QueuedCall, t whose, leave func()) {
 		return
 	default:
 	}
-	if errors.Is(context.Cause(ctx), errCancelled) {
+	ended := errors.Is(context.Cause(ctx), errCancelled)
+	if ended {
 		r = c.refused(errCancelledQueued)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 	defer cancel()
 	if wait := w.endUnbegun(ctx, c, r); wait > 0 {
+		if ended && w.o.Results != nil { // for whoever takes it next
+			if err := w.o.Results.Ask(ctx, c.ExecutionID, w.o.Now().UTC()); err != nil {
+				w.log(ctx, "cannot note that a queued call was cancelled", err)
+			}
+		}
 		if err := w.release(ctx, c.ExecutionID, w.instance); err != nil {
 			w.log(ctx, "cannot return a call to the queue", err)
 		}
@@ -321,6 +343,8 @@ func (w *work) endUnbegun(ctx context.Context, c *QueuedCall, r *skill.Result) (
 		r = c.refused(errors.New("the call ended before it began"))
 	case e.Code == skill.RateLimited, e.Code == skill.AuditUnavailable:
 		return pauseOf(e.Details)
+	case e.Code == skill.Conflict && c.waits(): // for its workspace, longer than it may
+		return pauseFirst
 	case e.Code == skill.NotFound && w.o.Now().Sub(c.At) < newerFor: // another host accepted it: this one may not have the skill yet
 		return pauseFirst
 	}

@@ -81,6 +81,18 @@ func (c *QueuedCall) started() *Started {
 	return s
 }
 
+// waits reports whether the call waits for its workspace.
+func (c *QueuedCall) waits() bool {
+	switch {
+	case c.Script != nil:
+		return !c.Script.Workspace.NoWait
+	case c.Request.SkillID == skill.RunCode: // which has it in its input
+		var in struct{ Busy string }
+		return json.Unmarshal(c.Request.Input, &in) == nil && in.Busy != "conflict"
+	}
+	return !c.Request.Workspace.NoWait
+}
+
 // errQueueFull says that a tenant has as many queued calls as it may have.
 var errQueueFull = errors.New("the tenant has too many queued calls")
 

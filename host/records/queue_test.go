@@ -407,6 +407,71 @@ func TestQueuedCallsThatCannotBegin(t *testing.T) {
 	close(q.runs.hold)
 }
 
+// Of a tenant with more principals than calls that it may have taken at once, each has its turn.
+func TestQueuedCallsOfManyPrincipals(t *testing.T) {
+	t.Parallel()
+	db := storetest.SQLite(t)
+	r := newRuns()
+	q := newQueuing(t, db, r, 64, func(_ *records.ManagerOptions, q *queuing) {
+		q.before = func(string) { time.Sleep(5 * time.Millisecond) } // so that places are not what they wait for
+	})
+	for range 10 {
+		for i := range 10 {
+			p := ann
+			p.ID = fmt.Sprint("ann-", i)
+			q.accept(t, p, "echo", `{}`)
+		}
+	}
+	drained(t, db)
+	first := map[string]int{}
+	for i, who := range r.list() {
+		if _, seen := first[who]; !seen {
+			first[who] = i
+		}
+	}
+	for who, at := range first {
+		if at > 60 {
+			t.Errorf("%s began after %d others", who, at)
+		}
+	}
+	if len(first) != 10 {
+		t.Errorf("%v", first)
+	}
+}
+
+// A call that was cancelled does not begin, also where that could not be put on record at once.
+func TestQueuedCallIsCancelledForGood(t *testing.T) {
+	t.Parallel()
+	db := storetest.SQLite(t)
+	r := newRuns()
+	q := newQueuing(t, db, r, 1, func(o *records.ManagerOptions, _ *queuing) { o.Alone = true })
+	held := q.accept(t, ann, "held", `{}`)
+	q.ended(t, ann, held, records.Running)
+	id := q.accept(t, ann, "echo", `{}`)
+	musttest.Do(t, records.NewResults(db).Ask(t.Context(), id, time.Now()))
+	close(r.hold)
+	if v := q.ended(t, ann, id, records.Terminated); v.Error.Code != skill.Cancelled {
+		t.Errorf("%+v", v)
+	}
+	drained(t, db)
+	if r.count(id) != 0 {
+		t.Error("it ran")
+	}
+}
+
+// A call that cannot be queued has the answer that it would have without a queue.
+func TestNotQueued(t *testing.T) {
+	t.Parallel()
+	q := newQueuing(t, storetest.SQLite(t), newRuns(), 1, func(o *records.ManagerOptions, _ *queuing) { o.Alone = true })
+	q.ended(t, ann, q.accept(t, ann, "held", `{}`), records.Running)
+	limited := skill.Failure("run_code", "", skill.Meta{}, &skill.Error{Code: skill.RateLimited, Message: "a session"})
+	_, _, r, err := q.Accept(t.Context(), &records.QueuedCall{Principal: ann, Request: &skill.Request{SkillID: "run_code"}}, nil, func(context.Context, *records.QueuedCall) *skill.Result { return limited })
+	if r != nil || code(err) != skill.RateLimited || !strings.Contains(err.Error(), "long calls") {
+		t.Errorf("%+v, %v", r, err)
+	}
+	close(q.runs.hold)
+}
+
 // A database that needs long for a beginning does not cost a queued call its run.
 func TestQueuedCallsOnASlowDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -140,10 +140,10 @@ func (e *Execution) Status() Status {
 // StatusOf is the status of an execution that ended with an error, by codes that only the host can give: what
 // a guest reports has other ones.
 func StatusOf(code skill.Code) Status {
-	switch {
-	case code == skill.Timeout:
+	if code == skill.Timeout {
 		return TimedOut
-	case code == skill.Cancelled, code == skill.Unauthorized: // of a run, the end of its caller's credentials
+	}
+	if code == skill.Cancelled || code == skill.Unauthorized { // of a run, the end of its caller's credentials
 		return Terminated
 	}
 	return Failed
