@@ -19,7 +19,7 @@ async function invoke(base: string, id: Invoke["path"]["id"], body: Invoke["body
 export async function use(): Promise<number> {
   const r: SkillSuccess | Accepted = await invoke("http://127.0.0.1:8000", "echo", { input: { text: "hi" }, limits: { fuel: 1000 } });
   if ("status" in r) {
-    const status: "running" = r.status;
+    const status: "running" | "queued" = r.status;
     return status.length;
   }
   const ok: true = r.success;
