@@ -58,15 +58,51 @@ func proc(pid int, names ...string) string {
 	return filepath.Join(append([]string{"/proc", strconv.Itoa(pid)}, names...)...)
 }
 
+// A worker process that starts has as much memory for a moment. It starts while a run is measured, which took the one before from the
+// spares, and is not the run's.
+const (
+	starting     = 3 * time.Second
+	startingSize = 80 << 20
+)
+
 // Memory is what the processes have in memory: all of the first, and of the others what
-// they do not share.
+// they do not share; of those that start, what is more than they need for that.
 func (t *Tree) Memory() int64 {
 	sum, _ := resident(t.PID)
 	for _, child := range t.Children() {
 		all, shared := resident(child)
-		sum += all - shared
+		own := all - shared
+		if own > 0 && young(child) {
+			own = max(own-startingSize, 0)
+		}
+		sum += own
 	}
 	return sum
+}
+
+// young reports whether a process has just been started.
+func young(pid int) bool {
+	b, err := os.ReadFile(proc(pid, "stat"))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	f := strings.Fields(rest)
+	const started = 19 // ticks after the boot
+	if len(f) <= started {
+		return false
+	}
+	at, err := strconv.ParseInt(f[started], 10, 64)
+	if err != nil {
+		return false
+	}
+	b, err = os.ReadFile("/proc/uptime")
+	if err != nil {
+		return false
+	}
+	seconds, _, _ := strings.Cut(string(b), " ")
+	up, err := strconv.ParseFloat(seconds, 64)
+	return err == nil && time.Duration(up*float64(time.Second))-time.Duration(at)*tick < starting
 }
 
 func resident(pid int) (all, shared int64) {
