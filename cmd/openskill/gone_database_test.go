@@ -3,14 +3,9 @@
 package main
 
 import (
-	"encoding/json"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"strconv"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -77,10 +72,7 @@ func TestDatabaseGone(t *testing.T) {
 		t.Skip("it waits until a database is back")
 	}
 	pgtest.Need(t)
-	gone := 8
-	if n, err := strconv.Atoi(os.Getenv("OPENSKILL_GONE")); err == nil {
-		gone = n
-	}
+	gone := times("OPENSKILL_GONE", 8)
 	for name, cut := range map[string]func(t *testing.T, s *pgtest.Server, w *wire) (back func()){
 		"crashed": func(t *testing.T, s *pgtest.Server, _ *wire) func() {
 			musttest.Do(t, s.Stop())
@@ -115,55 +107,23 @@ func takenAway(t *testing.T, gone int, cut func(*testing.T, *pgtest.Server, *wir
 	w := newWire(t, at.Host)
 	at.Host = w.Addr().String()
 	c := newCluster(t, at.String(), 2)
-	var mu sync.Mutex
 	accepted, answered, refused := map[string]bool{}, 0, map[skill.Code]int{}
-	var well time.Time // of the last answer
-	var calling sync.WaitGroup
-	end := make(chan struct{})
-	for i := range 4 {
-		calling.Go(func() {
-			for {
-				select {
-				case <-end:
-					return
-				case <-time.After(50 * time.Millisecond):
-				}
-				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url[i%2]+"/skills/one:invoke", strings.NewReader(`{"input": {}}`))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if i < 2 {
-					req.Header.Set("Prefer", "respond-async")
-				}
-				res, err := http.DefaultClient.Do(req)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				var a struct {
-					skill.Result
-					ID string
-				}
-				err = json.NewDecoder(res.Body).Decode(&a)
-				_ = res.Body.Close()
-				mu.Lock()
-				switch {
-				case err != nil:
-					t.Error(err)
-				case res.StatusCode == http.StatusAccepted:
-					accepted[a.ID] = true
-				case a.Success:
-					accepted[a.Meta.ExecutionID] = true
-					answered++
-					well = time.Now()
-				case a.Error != nil:
-					refused[a.Error.Code]++
-				}
-				mu.Unlock()
-			}
-		})
-	}
+	var well atomic.Pointer[time.Time] // when the last call succeeded
+	stop := c.load(t, 4, 50*time.Millisecond, func(i int) (int, string, bool) { return i % 2, "one", i < 2 }, func(a reply) {
+		switch {
+		case a.err != nil:
+			t.Error(a.err)
+		case a.code == http.StatusAccepted:
+			accepted[a.ID] = true
+		case a.Success:
+			accepted[a.Meta.ExecutionID] = true
+			answered++
+			now := time.Now()
+			well.Store(&now)
+		case a.Error != nil:
+			refused[a.Error.Code]++
+		}
+	})
 	time.Sleep(2 * time.Second)
 	restore := cut(t, server, w)
 	time.Sleep(time.Duration(gone) * time.Second)
@@ -172,15 +132,12 @@ func takenAway(t *testing.T, gone int, cut func(*testing.T, *pgtest.Server, *wir
 	var after time.Duration
 	for time.Since(back) < time.Minute && after == 0 {
 		time.Sleep(10 * time.Millisecond)
-		mu.Lock()
-		if well.After(back) {
-			after = well.Sub(back)
+		if at := well.Load(); at != nil && at.After(back) {
+			after = at.Sub(back)
 		}
-		mu.Unlock()
 	}
 	time.Sleep(2 * time.Second)
-	close(end)
-	calling.Wait()
+	stop()
 	t.Logf("gone for %d s: %d answered, %d answered or accepted, %v refused, well again %s after the server was started", gone, answered, len(accepted), refused, after.Round(10*time.Millisecond))
 	if after == 0 || refused[skill.AuditUnavailable] == 0 || refused[skill.Internal] > 0 {
 		t.Errorf("well again after %s, refused: %v", after, refused)

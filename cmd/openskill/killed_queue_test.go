@@ -49,7 +49,15 @@ func working(from []byte) []byte {
 	)
 }
 
-// cluster are hosts with one database, each a process with a state folder of its own.
+// times is how often, or for how long, a test does something: n, unless a variable says otherwise.
+func times(variable string, n int) int {
+	if given, err := strconv.Atoi(os.Getenv(variable)); err == nil {
+		return given
+	}
+	return n
+}
+
+// cluster is several hosts with one database. Each is a process and has a state folder.
 type cluster struct {
 	skills, database string
 	states           []string
@@ -92,6 +100,63 @@ func (c *cluster) launch(t *testing.T, i int) {
 	c.host[i], c.url[i] = k, url
 }
 
+// reply is the answer to a call.
+type reply struct {
+	skill.Result
+	ID, Status string // of a call that was accepted
+	code       int
+	err        error // of the connection or of reading the answer
+}
+
+// load has clients call the hosts, each again after a pause. ask says which host and skill a client calls, and whether it waits
+// for the result; told gets one answer at a time. stop ends the load.
+func (c *cluster) load(t *testing.T, clients int, pause time.Duration, ask func(client int) (host int, id string, async bool), told func(reply)) (stop func()) {
+	t.Helper()
+	var mu sync.Mutex
+	var calling sync.WaitGroup
+	end := make(chan struct{})
+	for i := range clients {
+		calling.Go(func() {
+			for {
+				select {
+				case <-end:
+					return
+				case <-time.After(pause):
+				}
+				mu.Lock()
+				host, id, async := ask(i)
+				mu.Unlock()
+				c.mu.Lock()
+				url := c.url[host]
+				c.mu.Unlock()
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/skills/"+id+":invoke", strings.NewReader(`{"input": {}}`))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				req.Close = true
+				if async {
+					req.Header.Set("Prefer", "respond-async")
+				}
+				var a reply
+				res, err := http.DefaultClient.Do(req)
+				if err == nil {
+					a.code, err = res.StatusCode, json.NewDecoder(res.Body).Decode(&a)
+					_ = res.Body.Close()
+				}
+				a.err = err
+				mu.Lock()
+				told(a)
+				mu.Unlock()
+			}
+		})
+	}
+	return func() {
+		close(end)
+		calling.Wait()
+	}
+}
+
 // kill ends a host in the middle of what it does.
 func (c *cluster) kill(i int) {
 	c.mu.Lock()
@@ -112,58 +177,24 @@ func TestKilledHostsLoseNoCalls(t *testing.T) {
 	}
 	pgtest.Need(t)
 	t.Parallel()
-	kills := 3
-	if n, err := strconv.Atoi(os.Getenv("OPENSKILL_KILLS")); err == nil {
-		kills = n
-	}
+	kills := times("OPENSKILL_KILLS", 3)
 	c := newCluster(t, pgtest.Start(t), 4)
-	var mu sync.Mutex
 	accepted, queued := map[string]bool{}, 0
-	var calling sync.WaitGroup
-	end := make(chan struct{})
-	for range 4 {
-		calling.Go(func() {
-			for {
-				select {
-				case <-end:
-					return
-				case <-time.After(80 * time.Millisecond):
-				}
-				c.mu.Lock()
-				url := c.url[rand.IntN(4)]
-				c.mu.Unlock()
-				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/skills/one:invoke", strings.NewReader(`{"input": {}}`))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				req.Header.Set("Prefer", "respond-async")
-				res, err := http.DefaultClient.Do(req)
-				if err != nil {
-					continue // it was killed
-				}
-				var a skill.Accepted
-				err = json.NewDecoder(res.Body).Decode(&a)
-				_ = res.Body.Close()
-				if err != nil || res.StatusCode != http.StatusAccepted {
-					continue
-				}
-				mu.Lock()
-				if accepted[a.ID] = true; a.Status == "queued" {
-					queued++
-				}
-				mu.Unlock()
-			}
-		})
-	}
+	stop := c.load(t, 4, 80*time.Millisecond, func(int) (int, string, bool) { return rand.IntN(4), "one", true }, func(a reply) {
+		if a.err != nil || a.code != http.StatusAccepted {
+			return // the host was killed
+		}
+		if accepted[a.ID] = true; a.Status == "queued" {
+			queued++
+		}
+	})
 	for range kills {
 		time.Sleep(time.Duration(rand.Int64N(int64(400 * time.Millisecond))))
 		i := rand.IntN(4)
 		c.kill(i)
 		c.launch(t, i)
 	}
-	close(end)
-	calling.Wait()
+	stop()
 	c.counts(t, accepted)
 	t.Logf("%d kills: %d calls accepted, %d of them queued", kills, len(accepted), queued)
 	if len(accepted) < 10*kills {
@@ -248,10 +279,7 @@ func TestStoppedHost(t *testing.T) {
 	}
 	pgtest.Need(t)
 	t.Parallel()
-	stopped := 25
-	if n, err := strconv.Atoi(os.Getenv("OPENSKILL_STOPPED")); err == nil {
-		stopped = n
-	}
+	stopped := times("OPENSKILL_STOPPED", 25)
 	c := newCluster(t, pgtest.Start(t), 2)
 	accepted := map[string]bool{}
 	ask := func(skillID string, header ...string) (*http.Response, []byte, error) {

@@ -3,13 +3,9 @@
 package main
 
 import (
-	"encoding/json"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,7 +18,7 @@ import (
 )
 
 // TestRollingRestart stops one of three hosts after the other with SIGTERM, and starts it again, while they are called: no call fails,
-// neither one whose client waits nor one that goes on by itself. A client whose connection is refused takes another host, as a load balancer does.
+// synchronous or asynchronous. A client whose connection is refused takes another host, as a load balancer does.
 // OPENSKILL_ROUNDS says how often.
 func TestRollingRestart(t *testing.T) {
 	if testing.Short() {
@@ -30,66 +26,25 @@ func TestRollingRestart(t *testing.T) {
 	}
 	pgtest.Need(t)
 	t.Parallel()
-	rounds := 1
-	if n, err := strconv.Atoi(os.Getenv("OPENSKILL_ROUNDS")); err == nil {
-		rounds = n
-	}
+	rounds := times("OPENSKILL_ROUNDS", 1)
 	c := newCluster(t, pgtest.Start(t), 3)
-	var mu sync.Mutex
 	accepted, answered := map[string]bool{}, 0
-	var calling sync.WaitGroup
-	end := make(chan struct{})
-	for i := range 3 {
-		calling.Go(func() {
-			for {
-				select {
-				case <-end:
-					return
-				case <-time.After(200 * time.Millisecond):
-				}
-				c.mu.Lock()
-				url := c.url[rand.IntN(3)]
-				c.mu.Unlock()
-				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/skills/"+[]string{"one", "second"}[i%2]+":invoke", strings.NewReader(`{"input": {}}`))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				req.Close = true
-				if i > 0 {
-					req.Header.Set("Prefer", "respond-async")
-				}
-				res, err := http.DefaultClient.Do(req)
-				if err != nil {
-					if strings.Contains(err.Error(), "connection refused") {
-						continue
-					}
-					t.Error(err)
-					return
-				}
-				var a struct {
-					skill.Result
-					ID string
-				}
-				err = json.NewDecoder(res.Body).Decode(&a)
-				_ = res.Body.Close()
-				mu.Lock()
-				switch {
-				case err != nil:
-					t.Error(err)
-				case res.StatusCode == http.StatusAccepted:
-					accepted[a.ID] = true
-				case a.Success:
-					accepted[a.Meta.ExecutionID] = true
-					answered++
-				case a.Error != nil && a.Error.Code == skill.RateLimited, res.StatusCode == http.StatusServiceUnavailable: // no place, or it stops: try again
-				default:
-					t.Errorf("%s: %+v", res.Status, a.Error)
-				}
-				mu.Unlock()
+	stop := c.load(t, 3, 200*time.Millisecond, func(i int) (int, string, bool) { return rand.IntN(3), []string{"one", "second"}[i%2], i > 0 }, func(a reply) {
+		switch {
+		case a.err != nil:
+			if !strings.Contains(a.err.Error(), "connection refused") {
+				t.Error(a.err)
 			}
-		})
-	}
+		case a.code == http.StatusAccepted:
+			accepted[a.ID] = true
+		case a.Success:
+			accepted[a.Meta.ExecutionID] = true
+			answered++
+		case a.Error != nil && a.Error.Code == skill.RateLimited, a.code == http.StatusServiceUnavailable: // the host is busy, or stops: the client tries again
+		default:
+			t.Errorf("%d: %+v", a.code, a.Error)
+		}
+	})
 	for range rounds {
 		for i := range 3 {
 			time.Sleep(500 * time.Millisecond)
@@ -107,8 +62,7 @@ func TestRollingRestart(t *testing.T) {
 		}
 	}
 	time.Sleep(500 * time.Millisecond)
-	close(end)
-	calling.Wait()
+	stop()
 	db := musttest.Get(store.Open(t.Context(), store.Options{URL: c.database}))(t)
 	defer db.Close()
 	c.counts(t, accepted)

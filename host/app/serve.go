@@ -96,10 +96,10 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), Grace)
 		defer cancel()
 		ended := make(chan error, 1)
-		go func() { // those that nobody waits for
+		go func() { // asynchronous calls
 			soon, cancel := context.WithTimeout(grace, Grace-recording)
 			defer cancel()
-			_ = h.kept.executions.Drain(soon) // what is left is cancelled
+			_ = h.kept.executions.Drain(soon) // Close cancels calls that have not ended by then
 			ended <- h.kept.executions.Close(grace)
 		}()
 		if errors.Join(server.Shutdown(grace), <-ended) != nil {

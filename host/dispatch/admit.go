@@ -61,7 +61,7 @@ const (
 	queuedWait = 5 * time.Second
 )
 
-// enterLater finds a place for a call that was queued: for some time one that nobody else waits for.
+// enterLater waits for a place for a queued call. Calls whose clients wait come first; after queuedWait it waits in the same queue as they do.
 func (d *Dispatcher) enterLater(ctx context.Context, tenant string, parts ...gate.Part) (leave func(), err error) {
 	again := time.NewTicker(queuedTry)
 	defer again.Stop()
@@ -75,7 +75,7 @@ func (d *Dispatcher) enterLater(ctx context.Context, tenant string, parts ...gat
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-end.C:
-			return d.gate.Enter(ctx, tenant, parts...) // like others, so that they do not keep it out for ever
+			return d.gate.Enter(ctx, tenant, parts...) // else a busy skill could delay it without end
 		case <-again.C:
 		}
 	}

@@ -55,7 +55,7 @@ func TestCheckBeforeTheQueue(t *testing.T) {
 	}
 }
 
-// A queued call takes a place when nobody else wants it, and keeps the id under which it was queued.
+// A queued call waits until a place is free, and keeps the id under which it was queued.
 func TestQueuedCallsWaitForPlaces(t *testing.T) {
 	h := open(t, func(o *Options) { o.Global, o.PerSkill, o.Alone = 1, 1, true })
 	synctest.Test(t, func(t *testing.T) {

@@ -71,7 +71,7 @@ func TestStill(t *testing.T) {
 		open := open(t, func(o *identity.Options) { o.Anonymous = []string{skill.ScopeRead} })
 		still(open.Authenticator, skill.Principal{ID: "anonymous", Type: skill.Anonymous, Tenant: "anonymous", Scopes: skill.Scopes()}, true)
 		if _, err := open.Still(t.Context(), p, time.Now()); skill.CodeOf(err) != skill.AuditUnavailable {
-			t.Errorf("a key, where there are none: %v", err)
+			t.Errorf("a key, on a host without keys: %v", err)
 		}
 	})
 	h := openTokens(t)

@@ -12,13 +12,13 @@ import (
 	"openskill/sdk/skill"
 )
 
-// This part runs calls that nobody waits for and that found no place: they wait in the
-// database, so that they outlive their host, and any host begins them.
+// This part queues asynchronous calls for which a host has no place. They are rows of the database, so that they
+// outlive the host that accepted them; any host begins them.
 //
-// A call begins at most once. A host takes it, and puts its beginning on record in the
-// database, which has the id of the call as that of the execution: the second one that does is refused. Then
-// its row goes. Where a host is gone before that, its calls wait again; a call that had begun ends as calls of
-// hosts do that are gone. One that is refused when its turn comes is on record as an execution that failed.
+// A call begins at most once. A host claims its row and records the beginning of the execution, whose id is that of the row. The
+// database accepts one beginning of an execution, so a second host is refused. Then the row is deleted. The calls that a host
+// had claimed when it died are queued again if they have not begun; those that had begun are recorded as terminated. A call
+// that is refused when its turn comes is recorded as failed.
 
 // The bounds of queued calls.
 const (
@@ -48,7 +48,7 @@ func (m *Manager) queue() *queue {
 	return &queue{m.o.Queue.DB}
 }
 
-// Accept is [Manager.Start] for a call that is queued if there is no place for it. status is that of the execution with
+// Accept is [Manager.Start], but queues a call for which the host has no place. status is that of the execution with
 // the id, Running or Queued. check gives the result of a call that is refused before it is queued, or nil.
 func (m *Manager) Accept(ctx context.Context, c *QueuedCall, run Run, check func(context.Context, *QueuedCall) *skill.Result) (id string, status Status, r *skill.Result, err error) {
 	id, r, err = m.Start(ctx, c.Principal, run)

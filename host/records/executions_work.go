@@ -29,8 +29,9 @@ type Worker struct {
 		Start(ctx context.Context, p skill.Principal, r skill.Request, started func(executionID string)) *skill.Result
 		StartScript(ctx context.Context, p skill.Principal, r skill.ScriptRequest, started func(executionID string)) *skill.Result
 	}
-	// Admit gives the principal as it is now, and a context that ends when it is no longer let in; done is
-	// called when the call has ended. The error is a *skill.Error, UNAUTHORIZED where it is not let in.
+	// Admit checks the credentials of a principal again. It returns the principal with its current scopes, and a
+	// context that ends when the credentials become invalid; done must be called when the call has ended. The error is a *skill.Error,
+	// UNAUTHORIZED if they are invalid now.
 	Admit func(ctx context.Context, p skill.Principal, accepted time.Time) (run context.Context, now skill.Principal, done func(), err error)
 }
 
@@ -123,7 +124,7 @@ func (w *work) forgetOld() {
 	}
 }
 
-// takeAll begins queued calls until there is no place, or none can begin. Tenants take turns, and in each its principals.
+// takeAll begins queued calls until all places are taken or no call can begin. Tenants take turns, and the principals of each tenant.
 func (w *work) takeAll(ctx context.Context) error {
 	for began, round := false, 0; ; {
 		if held, _, places, _ := w.places.Load(); held >= places || ctx.Err() != nil {
@@ -182,7 +183,7 @@ func (w *work) takeOne(ctx context.Context, tenant string) (took bool, err error
 	return true, nil
 }
 
-// find gives the next call of a tenant that can begin, whose principal has its turn then; "" if there is none.
+// find returns the next call of a tenant that can begin, and marks its principal in coming; id is "" if no call can.
 func (w *work) find(ctx context.Context, tenant string) (t whose, id string, err error) {
 	if w.full(tenant) {
 		w.isLate(whose{tenant: tenant})
