@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
@@ -49,6 +50,24 @@ func working(from []byte) []byte {
 	)
 }
 
+// sleeping is a module that sleeps for some seconds and then prints {}.
+func sleeping(seconds int) []byte {
+	main := concat(i32(64, 128, 1, 192), []byte{0x10, 1, 0x1a}, i32(1, 0, 1, 8), []byte{0x10, 0, 0x1a, 0x0b})
+	data := make([]byte, 64+48)
+	data[0], data[4], data[16], data[17] = 16, 2, '{', '}'
+	binary.LittleEndian.PutUint32(data[64+16:], 1) // the monotonic clock
+	binary.LittleEndian.PutUint64(data[64+24:], uint64(seconds)*1e9)
+	return concat(magic,
+		section(1, 2, 0x60, 0, 0, 0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f),
+		sectionOf(2, concat(leb(2), name("wasi_snapshot_preview1"), name("fd_write"), []byte{0, 1}, name("wasi_snapshot_preview1"), name("poll_oneoff"), []byte{0, 1})),
+		section(3, 1, 0),
+		section(5, 1, 0, 1),
+		sectionOf(7, concat(leb(2), name("_start"), []byte{0, 2}, name("memory"), []byte{2, 0})),
+		sectionOf(10, concat(leb(1), leb(len(main)+1), []byte{0}, main)),
+		sectionOf(11, concat(leb(1), []byte{0, 0x41, 0, 0x0b}, leb(len(data)), data)),
+	)
+}
+
 // times is how often, or for how long, a test does something: n, unless a variable says otherwise.
 func times(variable string, n int) int {
 	if given, err := strconv.Atoi(os.Getenv(variable)); err == nil {
@@ -61,6 +80,7 @@ func times(variable string, n int) int {
 type cluster struct {
 	skills, database string
 	states           []string
+	concurrency      string // of each host
 
 	mu   sync.Mutex
 	host []*killable
@@ -70,23 +90,35 @@ type cluster struct {
 
 func newCluster(t *testing.T, database string, hosts int) *cluster {
 	t.Helper()
-	c := &cluster{skills: t.TempDir(), database: database, host: make([]*killable, hosts), url: make([]string, hosts)}
+	c := &cluster{skills: t.TempDir(), database: database, concurrency: "all:1,skill:1"}
 	for id, module := range map[string][]byte{"one": working(aWhile), "second": working(longer), "long": working(long)} {
-		dir := filepath.Join(c.skills, id)
-		musttest.Do(t, errors.Join(os.Mkdir(dir, 0o700),
-			os.WriteFile(filepath.Join(dir, "skill.yaml"), []byte("id: "+id+"\nversion: 0.1.0\ndescription: A test.\ntype: wasm\nruntime: wasi\nentry: m.wasm\n"), 0o600),
-			os.WriteFile(filepath.Join(dir, "m.wasm"), module, 0o600)))
+		c.skill(t, id, "", module)
 	}
+	c.start(t, hosts)
+	return c
+}
+
+// skill writes a skill, with more lines of its manifest.
+func (c *cluster) skill(t *testing.T, id, more string, module []byte) {
+	t.Helper()
+	dir := filepath.Join(c.skills, id)
+	musttest.Do(t, errors.Join(os.Mkdir(dir, 0o700),
+		os.WriteFile(filepath.Join(dir, "skill.yaml"), []byte("id: "+id+"\nversion: 0.1.0\ndescription: A test.\ntype: wasm\nruntime: wasi\nentry: m.wasm\n"+more), 0o600),
+		os.WriteFile(filepath.Join(dir, "m.wasm"), module, 0o600)))
+}
+
+func (c *cluster) start(t *testing.T, hosts int) {
+	t.Helper()
+	c.host, c.url = make([]*killable, hosts), make([]string, hosts)
 	for i := range hosts {
 		c.states = append(c.states, t.TempDir())
 		c.launch(t, i)
 	}
-	return c
 }
 
 func (c *cluster) launch(t *testing.T, i int) {
 	t.Helper()
-	k := &killable{Cmd: exec.CommandContext(t.Context(), "openskill", "serve", "--listen", "127.0.0.1:0", "--skills", c.skills, "--state", c.states[i], "--concurrency", "all:1,skill:1")}
+	k := &killable{Cmd: exec.CommandContext(t.Context(), "openskill", "serve", "--listen", "127.0.0.1:0", "--skills", c.skills, "--state", c.states[i], "--concurrency", c.concurrency)}
 	k.Dir, k.Env = t.TempDir(), append(os.Environ(), "OPENSKILL_DATABASE_URL="+c.database)
 	k.Stderr = &k.log
 	k.out = bufio.NewScanner(musttest.Get(k.StdoutPipe())(t))

@@ -3,8 +3,11 @@
 package main
 
 import (
+	"bufio"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,8 +21,8 @@ import (
 )
 
 // TestRollingRestart stops one of three hosts after the other with SIGTERM, and starts it again, while they are called: no call fails,
-// synchronous or asynchronous. A client whose connection is refused takes another host, as a load balancer does.
-// OPENSKILL_ROUNDS says how often.
+// synchronous or asynchronous, and calls that take some seconds neither. A client whose connection is refused takes another host, as a load balancer does.
+// OPENSKILL_ROUNDS says how often, OPENSKILL_SECONDS how long the longest calls take.
 func TestRollingRestart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts hosts again and again")
@@ -27,9 +30,19 @@ func TestRollingRestart(t *testing.T) {
 	pgtest.Need(t)
 	t.Parallel()
 	rounds := times("OPENSKILL_ROUNDS", 1)
-	c := newCluster(t, pgtest.Start(t), 3)
+	c := &cluster{skills: t.TempDir(), database: pgtest.Start(t), concurrency: "all:6,skill:4"}
+	c.skill(t, "one", "", working(aWhile))
+	c.skill(t, "second", "", working(longer))
+	c.skill(t, "slow", "timeout_ms: 110000\n", sleeping(times("OPENSKILL_SECONDS", 11)))
+	c.start(t, 3)
 	accepted, answered := map[string]bool{}, 0
-	stop := c.load(t, 3, 200*time.Millisecond, func(i int) (int, string, bool) { return rand.IntN(3), []string{"one", "second"}[i%2], i > 0 }, func(a reply) {
+	stop := c.load(t, 9, 200*time.Millisecond, func(i int) (int, string, bool) {
+		id, async := []string{"one", "second", "slow"}[i%3], i%2 == 0
+		if async && id == "slow" && rand.IntN(100) > 0 { // the queue does not get longer and longer
+			id = "one"
+		}
+		return rand.IntN(3), id, async
+	}, func(a reply) {
 		switch {
 		case a.err != nil:
 			if !strings.Contains(a.err.Error(), "connection refused") {
@@ -74,4 +87,40 @@ func TestRollingRestart(t *testing.T) {
 		}
 	}
 	t.Logf("%d restarts: %d calls answered or accepted, %d of them answered at once, %d failed", 3*rounds, len(accepted), answered, failed)
+}
+
+// A host that other machines reach takes requests for some seconds after it was told to stop, while it is not ready.
+func TestLameDuck(t *testing.T) {
+	t.Parallel()
+	k := &killable{Cmd: exec.CommandContext(t.Context(), "openskill", "serve", "--listen", "0.0.0.0:0", "--skills", t.TempDir(), "--state", t.TempDir())}
+	k.Dir, k.Stderr, k.Env = t.TempDir(), &k.log, append(os.Environ(), "OPENSKILL_JWT_SECRET="+strings.Repeat("s", 32))
+	k.out = bufio.NewScanner(musttest.Get(k.StdoutPipe())(t))
+	musttest.Do(t, k.Start())
+	if !k.out.Scan() {
+		t.Fatalf("the host does not start: %s", k.log.String())
+	}
+	_, url, _ := strings.Cut(k.out.Text(), "listening on ")
+	port := url[strings.LastIndex(url, ":")+1:]
+	ask := func(path string) int {
+		req := musttest.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+path, http.NoBody))(t)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return 0
+		}
+		defer res.Body.Close()
+		return res.StatusCode
+	}
+	if code := ask("/readyz"); code != http.StatusOK {
+		t.Errorf("before: %d", code)
+	}
+	musttest.Do(t, k.Process.Signal(syscall.SIGTERM))
+	for ask("/readyz") == http.StatusOK {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if ready, asked := ask("/readyz"), ask("/skills"); ready != http.StatusServiceUnavailable || asked != http.StatusUnauthorized {
+		t.Errorf("after: /readyz answers %d, /skills %d", ready, asked)
+	}
+	if err := k.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, k.log.String())
+	}
 }

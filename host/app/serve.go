@@ -18,25 +18,35 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Grace is how long calls under way get to end after a host was told to stop.
+// Grace is how much longer than the longest call allowed a host waits for its calls after it was told to stop.
 const Grace = 10 * time.Second
 
 // recording is how much of that is left for the records of long calls that are cancelled.
 const recording = 2 * time.Second
+
+// notice is how long a host that other machines reach goes on taking requests after it was told to stop, while /readyz
+// says so: load balancers need some time to leave it out.
+const notice = 5 * time.Second
 
 // closing is how long the parts get to end after the last call; a compilation,
 // which cannot be interrupted, ends with the process.
 const closing = 2 * time.Second
 
 // Serve listens on the address of the settings, calls ready with the one that it
-// got, and answers until ctx ends; then it stops accepting, lets calls finish
-// within Grace, cancels what is left, and closes the host. The error is nil when
+// got, and answers until ctx ends. Then it is not ready, after notice it stops accepting, lets calls
+// end as long as the longest one may take, cancels those that have not, and closes the host. The error is nil when
 // ctx was what ended it.
 func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	o := h.apiOptions()
 	o.Origins, o.TrustedProxies = h.settings.WebOrigins(), h.settings.Proxies()
 	o.Warming = h.Warming
-	o.Ready, o.Changes = h.kept.log.Ready, records.NewStore(h.kept.db).Changes
+	o.Changes = records.NewStore(h.kept.db).Changes
+	o.Ready = func() error {
+		if ctx.Err() != nil {
+			return errStopping
+		}
+		return h.kept.log.Ready()
+	}
 	if h.uploads != nil {
 		o.Uploads, o.Definitions = h.uploads, h.skills
 	}
@@ -67,14 +77,14 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 		return errors.Join(err, ln.Close(), h.Close())
 	}
 	defer admin.close()
-	tending, leave := context.WithCancel(ctx)
+	tending, leave := context.WithCancel(context.WithoutCancel(ctx)) // while calls run
 	defer leave()
 	// A worker that does not let go of a warm-up in time is ended, with the calls in it: so it goes on while these may.
 	warming, coolDown := context.WithCancel(context.WithoutCancel(ctx))
 	defer coolDown()
 	var tended sync.WaitGroup
 	tended.Go(func() { h.kept.executions.Tend(tending) })
-	tended.Go(func() { h.kept.executions.Work(tending, h.worker()) })
+	tended.Go(func() { h.kept.executions.Work(ctx, h.worker()) })
 	tended.Go(func() { h.kept.files.Tend(tending) })
 	tended.Go(func() { h.kept.sessions.Tend(tending) })
 	tended.Go(func() { h.agent.Tend(tending) })
@@ -92,12 +102,17 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	select {
 	case err = <-served: // it ended by itself
 	case <-ctx.Done():
-		h.log.Info("stopping", slog.Float64("grace_s", Grace.Seconds()))
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), Grace)
+		most := h.settings.Caps().Timeout + Grace
+		running, waiting, _, _ := h.door.Load()
+		h.log.Info("stopping", slog.Float64("grace_s", most.Seconds()), slog.Int("calls", running+waiting))
+		if !h.settings.Local() {
+			time.Sleep(notice)
+		}
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
 		defer cancel()
 		ended := make(chan error, 1)
 		go func() { // asynchronous calls
-			soon, cancel := context.WithTimeout(grace, Grace-recording)
+			soon, cancel := context.WithTimeout(grace, most-recording)
 			defer cancel()
 			_ = h.kept.executions.Drain(soon) // Close cancels calls that have not ended by then
 			ended <- h.kept.executions.Close(grace)
@@ -112,6 +127,8 @@ func (h *Host) Serve(ctx context.Context, ready func(net.Addr)) error {
 	tended.Wait()
 	return errors.Join(err, h.closeSoon(warm)) // after ctx has ended
 }
+
+var errStopping = &skill.Error{Op: "app.Serve", Code: skill.Cancelled, Message: "the host is shutting down"}
 
 // apiOptions are the options of the API in every mode.
 func (h *Host) apiOptions() api.Options {

@@ -157,7 +157,7 @@ type Manager struct {
 	mu      sync.Mutex
 	running map[string]*running // every call on this host, by execution
 	behind  map[whose]time.Time // when queued calls were seen waiting
-	taken   map[string]bool     // queued calls that this host has taken
+	taken   map[string]bool     // queued calls that this host has taken; true of those that have not begun
 	closed  bool
 	working bool // queued calls run on this host
 
@@ -223,6 +223,7 @@ func (m *Manager) Drain(ctx context.Context) error {
 	m.mu.Lock()
 	m.closed = true
 	m.mu.Unlock()
+	m.giveBack()
 	done := make(chan struct{})
 	go func() {
 		m.long.Wait()
@@ -239,9 +240,6 @@ func (m *Manager) Drain(ctx context.Context) error {
 // Close ends long calls, and waits for their ends to be on record, or for ctx, whose
 // error it gives then. What comes afterwards is refused. It may be called twice.
 func (m *Manager) Close(ctx context.Context) error {
-	m.mu.Lock()
-	m.closed = true
-	m.mu.Unlock()
 	m.endAll(errStopping)
 	return m.Drain(ctx)
 }

@@ -18,6 +18,9 @@ func (m *Manager) Track(ctx context.Context, s *Started) (run context.Context, d
 	run, cancel := context.WithCancelCause(ctx)
 	r := &running{cancel}
 	m.mu.Lock()
+	if m.running[s.ExecutionID] != nil && m.taken[s.ExecutionID] {
+		m.taken[s.ExecutionID] = false // it has begun
+	}
 	m.running[s.ExecutionID] = r
 	m.mu.Unlock()
 	return run, func() {

@@ -126,11 +126,28 @@ func (m *Manager) late(t whose) bool {
 func (m *Manager) take(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.taken[id] {
+	if _, has := m.taken[id]; has {
 		return false
 	}
 	m.taken[id] = true
 	return true
+}
+
+// giveBack ends the calls that this host has taken and that have not begun: another host begins them.
+func (m *Manager) giveBack() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, waits := range m.taken {
+		if r := m.running[id]; waits && r != nil {
+			r.cancel(errStopping)
+		}
+	}
+}
+
+func (m *Manager) stopping() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed
 }
 
 // letGo notes that this host does not have a queued call any more.

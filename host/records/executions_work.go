@@ -106,7 +106,8 @@ func (w *work) rescueLost(ctx context.Context) error {
 	return w.rescue(ctx, w.instance, func(id string) bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.taken[id]
+		_, has := w.taken[id]
+		return has
 	}, instanceDead, deadAfter)
 }
 
@@ -264,6 +265,9 @@ func (w *work) serve(c *QueuedCall, t whose, leave func()) {
 	defer came()
 	ctx, done := w.Track(w.base, c.started()) // it can be cancelled before it is on record
 	defer done()
+	if w.stopping() { // since it was taken
+		w.giveBack()
+	}
 	begun := make(chan string, 1)
 	r := w.run(ctx, c.Principal, func(ctx context.Context, started func(string)) *skill.Result {
 		if c.damaged {
@@ -338,7 +342,7 @@ func (w *work) endUnbegun(ctx context.Context, c *QueuedCall, r *skill.Result) (
 		return pauseFirst
 	}
 	switch e := r.Error; {
-	case w.base.Err() != nil: // the host stops
+	case w.stopping():
 		return pauseFirst
 	case e == nil: // it ended without having begun, which no door does
 		r = c.refused(errors.New("the call ended before it began"))

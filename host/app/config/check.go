@@ -163,7 +163,7 @@ func pulls(s *Settings) error {
 // loopback; on every other address callers must show who they are.
 func (l *loader) authentication(s *Settings) {
 	host, _ := address(s.Listen)
-	switch local := loopback(host); {
+	switch local := s.Local(); {
 	case s.Auth == "" && local:
 		s.Auth = AuthNone
 	case s.Auth == "":

@@ -334,6 +334,12 @@ func (s *Settings) Caps() skill.Limits {
 	return skill.LimitsJSON{TimeoutMS: s.MaxTimeoutMS, MemoryMB: s.MaxMemoryMB, Fuel: s.MaxFuel, OutputKB: s.MaxOutputKB, ScratchMB: s.MaxScratchMB}.Limits()
 }
 
+// Local reports whether only this machine reaches the host.
+func (s *Settings) Local() bool {
+	host, _ := address(s.Listen)
+	return loopback(host)
+}
+
 // MaxBody is the largest body of a request, in bytes.
 func (s *Settings) MaxBody() int {
 	return int(s.MaxBodyKB) << 10 // at most 64 MiB by its range
