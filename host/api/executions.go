@@ -25,7 +25,7 @@ import (
 type Executions interface {
 	// Accept runs a call that goes on when its caller leaves, and gives the id and status of its
 	// execution as soon as that is on record or queued, or the result of a call that ended before.
-	Accept(ctx context.Context, c *records.QueuedCall, run records.Run, check func(context.Context, *records.QueuedCall) *skill.Result) (id string, status records.Status, r *skill.Result, err error)
+	Accept(ctx context.Context, c *records.QueuedCall, run records.Run, door records.Door) (id string, status records.Status, r *skill.Result, err error)
 	// List gives a page, newest first, and the cursor of the next one or "".
 	List(ctx context.Context, p skill.Principal, q records.Query) ([]*records.View, string, error)
 	// Get gives an execution with its result, or the beginning of one that is longer than most bytes.
@@ -45,8 +45,7 @@ type Executions interface {
 type Starter interface {
 	Start(ctx context.Context, p skill.Principal, r skill.Request, started func(executionID string)) *skill.Result
 	StartScript(ctx context.Context, p skill.Principal, r skill.ScriptRequest, started func(executionID string)) *skill.Result
-	// Check gives the result of a call that cannot be queued, since it would be refused; nil: it can.
-	Check(ctx context.Context, c *records.QueuedCall) *skill.Result
+	records.Door
 }
 
 // wantsLong reports whether a call is to be answered before it has ended: where its
@@ -83,7 +82,7 @@ const respondAsync = "respond-async"
 func (s *Server) begin(c *fiber.Ctx, call records.Run, later *records.QueuedCall) error {
 	ctx := c.Context()
 	later.Principal = principalOf(ctx)
-	id, status, r, err := s.opt.Executions.Accept(c.UserContext(), later, s.outliving(ctx)(call), s.opt.Starter.Check)
+	id, status, r, err := s.opt.Executions.Accept(c.UserContext(), later, s.outliving(ctx)(call), s.opt.Starter)
 	switch {
 	case err != nil:
 		return err

@@ -83,7 +83,7 @@ func (t tasks) Start(ctx context.Context, p skill.Principal, r skill.Request) (s
 			ended <- result
 		}
 		return result
-	}), t.door.Check)
+	}), t.door)
 	if early != nil {
 		ended <- early
 	}

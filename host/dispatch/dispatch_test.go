@@ -60,6 +60,7 @@ func open(t *testing.T, change func(*Options)) *house {
 		musttest.Write(t, path, text)
 	}
 	write("trusted/stats/skill.yaml", file)
+	write("trusted/same/skill.yaml", strings.Replace(file, "id: stats", "id: same\nidempotent: true", 1))
 	write("trusted/off/skill.yaml", strings.Replace(file, "id: stats", "id: off\nis_enabled: false", 1))
 	write("trusted/plain/skill.yaml", "id: plain\nversion: 1.0.0\ndescription: d\ntype: wasm\nruntime: wasi\nentry: p.wasm\n")
 	// A small input that takes long to check: 4,001 comparisons of numbers for each item.

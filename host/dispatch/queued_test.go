@@ -55,6 +55,20 @@ func TestCheckBeforeTheQueue(t *testing.T) {
 	}
 }
 
+// The version of a call that may begin again is that of the time at which it is accepted.
+func TestIdempotentBeforeTheQueue(t *testing.T) {
+	h := open(t, nil)
+	for id, want := range map[skill.ID]bool{"same": true, "stats": false, "none": false} {
+		req := ask(id, `{"numbers": [1]}`)
+		if is := h.Idempotent(&records.QueuedCall{Principal: of("acme"), Request: &req}); is != want || (req.Version != "") != want {
+			t.Errorf("%s: %v, version %q", id, is, req.Version)
+		}
+	}
+	if h.Idempotent(&records.QueuedCall{Principal: of("acme"), Script: &skill.ScriptRequest{Skill: "same"}}) {
+		t.Error("a script is")
+	}
+}
+
 // A queued call waits until a place is free, and keeps the id under which it was queued.
 func TestQueuedCallsWaitForPlaces(t *testing.T) {
 	h := open(t, func(o *Options) { o.Global, o.PerSkill, o.Alone = 1, 1, true })

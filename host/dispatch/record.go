@@ -144,7 +144,7 @@ func (d *Dispatcher) starts(c *call) *records.Started {
 	if c.again != nil {
 		s.ReplayOf = c.again.Of
 	}
-	s.Contested = c.request.ExecutionID != ""
+	s.Contested, s.Again = c.request.ExecutionID != "", c.request.Again
 	return s
 }
 

@@ -52,6 +52,7 @@ type manifest struct {
 	output      *field
 	cost        *skill.Cost
 	enabled     bool
+	idempotent  bool
 	line        int
 	entryLine   int
 	backLine    int
@@ -156,6 +157,7 @@ func (p *parser) manifest(n *yaml.Node, inList bool) *manifest {
 		"input_schema":  func(n *yaml.Node) { m.input = p.schema(n, "input_schema") },
 		"output_schema": func(n *yaml.Node) { m.output = p.schema(n, "output_schema") },
 		"cost_metadata": func(n *yaml.Node) { p.cost(n, m) },
+		"idempotent":    func(n *yaml.Node) { p.boolean(n, "idempotent", &m.idempotent) },
 		"is_enabled":    func(n *yaml.Node) { p.boolean(n, "is_enabled", &m.enabled) },
 	}
 	required := []string{"id", "version", "description", "type", "entry"}

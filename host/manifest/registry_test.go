@@ -36,6 +36,7 @@ input_schema:
     root_dir: {type: string, format: data-path}
 output_schema: {type: object, required: [mean]}
 cost_metadata: {estimated_tokens: 200, estimated_duration_ms: 5, rate_limit_per_minute: 600}
+idempotent: true
 is_enabled: true
 `
 
@@ -96,7 +97,7 @@ func TestManifestInFull(t *testing.T) {
 	}
 	digest := musttest.Get(Digest(filepath.Join(dir, "calc")))(t)
 	d := s.Descriptor
-	if d.Digest != digest || d.Trust != skill.Trusted || !d.Enabled || d.Fallback != skill.CLIPython ||
+	if d.Digest != digest || d.Trust != skill.Trusted || !d.Enabled || !d.Idempotent || d.Fallback != skill.CLIPython ||
 		d.Description != "Statistics over a list of numbers, and comparison of two values." || !d.Permissions.Data || !d.Permissions.Scratch {
 		t.Errorf("descriptor %+v", d)
 	}

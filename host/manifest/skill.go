@@ -186,7 +186,7 @@ func (o *Options) build(m *manifest, folder, digest string, trust skill.Trust) *
 	}
 	s.Descriptor = skill.Descriptor{
 		ID: m.id, Version: m.version, Description: m.description,
-		Runner: m.primary.Kind, Trust: trust, Digest: digest, Enabled: m.enabled,
+		Runner: m.primary.Kind, Trust: trust, Digest: digest, Enabled: m.enabled, Idempotent: m.idempotent,
 		Limits: limits.JSON(), Permissions: s.Permissions,
 		InputSchema: anyObject, OutputSchema: anyObject, Cost: m.cost, Requires: m.requires,
 	}

@@ -173,7 +173,7 @@ func toolOf(t *skill.Tool, d *skill.Descriptor) *mcp.Tool {
 	out := &mcp.Tool{
 		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
 		// A sandbox has nothing to destroy; what it may ask of other hosts, it may change there.
-		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.ReadOnly, OpenWorldHint: &web},
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.ReadOnly, IdempotentHint: d != nil && d.Idempotent, OpenWorldHint: &web},
 	}
 	if !web {
 		out.Annotations.DestructiveHint = &no

@@ -99,6 +99,7 @@ func TestDescriptionChanged(t *testing.T) {
 		}},
 		{"output schema", func(s *skill.Descriptor) { s.OutputSchema = json.RawMessage(`{"type":"string"}`) }, func(t *mcp.Tool) bool { return t.OutputSchema == nil }},
 		{"runner", func(s *skill.Descriptor) { s.Runner = skill.WasmWASI }, func(t *mcp.Tool) bool { return t.Annotations.ReadOnlyHint }},
+		{"idempotence", func(s *skill.Descriptor) { s.Idempotent, s.Digest = true, "sha256:2" }, func(t *mcp.Tool) bool { return t.Annotations.IdempotentHint }},
 		{"fallback", func(s *skill.Descriptor) { s.Fallback = skill.CLIPython }, func(t *mcp.Tool) bool { return !t.Annotations.ReadOnlyHint }},
 		{"calls of skills", func(s *skill.Descriptor) { s.Permissions.Skills = []skill.ID{"x"} }, func(t *mcp.Tool) bool { return *t.Annotations.OpenWorldHint }},
 		{"requests", func(s *skill.Descriptor) { s.Permissions.HTTP = []skill.HTTPRule{{Methods: []string{"GET"}}} }, func(t *mcp.Tool) bool { return *t.Annotations.OpenWorldHint }},

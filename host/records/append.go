@@ -61,6 +61,20 @@ func unreachable(err error) bool {
 type known struct {
 	heads map[string]*Head
 	phase map[string]phase
+	on    map[string]string // the instances that run those that have begun
+}
+
+func newKnown() *known {
+	return &known{heads: map[string]*Head{}, phase: map[string]phase{}, on: map[string]string{}}
+}
+
+// note notes an execution that has begun, on an instance, or is over.
+func (k *known) note(id string, over bool, on string) {
+	if over {
+		k.phase[id] = ended
+	} else {
+		k.phase[id], k.on[id] = begun, on
+	}
 }
 
 // phase is how far an execution is on record.
@@ -99,6 +113,9 @@ func chain(entries []*Entry, k *known, most int64) (*batch, error) {
 		}
 		if k.phase[id] == ended || e.Started != nil && k.phase[id] == begun {
 			continue // it was written before
+		}
+		if on := k.on[id]; e.Finished != nil && on != "" && on != fit(e.Of.host(), mostWord) {
+			continue // it has begun again on another host
 		}
 		if e.Started != nil && !e.Sure && k.heads[e.Tenant].Bytes >= most { // what began may end, and what is changed is on record
 			e.Left = ErrFull

@@ -23,8 +23,8 @@ const (
 	waitHeads   = `SELECT tenant, first, prev, last, last_hash, bytes FROM audit_heads WHERE tenant = ANY($1::text[]) ORDER BY tenant FOR UPDATE`
 	lockHeads   = waitHeads + " SKIP LOCKED"
 	askHeads    = `SELECT tenant FROM audit_heads WHERE tenant = ANY($1::text[])`
-	askPhasesOf = `SELECT id::text, false FROM running_executions WHERE id = ANY($1::uuid[])
-		UNION ALL SELECT id::text, true FROM execution_logs WHERE id = ANY($1::uuid[])`
+	askPhasesOf = `SELECT id::text, false, instance FROM running_executions WHERE id = ANY($1::uuid[])
+		UNION ALL SELECT id::text, true, '' FROM execution_logs WHERE id = ANY($1::uuid[])`
 )
 
 // prepared are these statements and those of a batch, by the names under which each
@@ -112,7 +112,7 @@ func (a *tables) appendOn(ctx context.Context, conn *pgx.Conn, tenants, ids []st
 
 // lock begins a transaction and says what is known, and which tenants have a chain.
 func lock(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait bool) (k *known, there []string, err error) {
-	k = &known{heads: map[string]*Head{}, phase: map[string]phase{}}
+	k = newKnown()
 	ask := &pgx.Batch{}
 	ask.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	heads := "audit_lock_heads"
@@ -136,15 +136,12 @@ func lock(ctx context.Context, conn *pgx.Conn, tenants, ids []string, wait bool)
 	})
 	ask.Queue("audit_ask_phases", ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			var id string
+			var id, on string
 			var over bool
-			if err := rows.Scan(&id, &over); err != nil {
+			if err := rows.Scan(&id, &over, &on); err != nil {
 				return err
 			}
-			k.phase[id] = begun
-			if over {
-				k.phase[id] = ended
-			}
+			k.note(id, over, on)
 		}
 		return rows.Err()
 	})

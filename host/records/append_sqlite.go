@@ -11,7 +11,7 @@ import (
 
 const (
 	askHead   = "SELECT first, prev, last, last_hash, bytes FROM audit_heads WHERE tenant = $1"
-	askPhases = `SELECT j.value, EXISTS (SELECT 1 FROM execution_logs WHERE id = j.value) FROM json_each($1) j
+	askPhases = `SELECT j.value, EXISTS (SELECT 1 FROM execution_logs WHERE id = j.value), COALESCE((SELECT instance FROM running_executions WHERE id = j.value), '') FROM json_each($1) j
 		WHERE EXISTS (SELECT 1 FROM execution_logs WHERE id = j.value) OR EXISTS (SELECT 1 FROM running_executions WHERE id = j.value)`
 )
 
@@ -31,7 +31,7 @@ func (a *tables) appendSQLite(ctx context.Context, tenants, ids []string, plan f
 	}
 	return a.db.Tx(ctx, a.db.Write, func(tx *sql.Tx) error {
 		ctx := a.db.Unwatched(ctx)
-		k := &known{heads: map[string]*Head{}, phase: map[string]phase{}}
+		k := newKnown()
 		head := ask[0].In(ctx, tx)
 		for _, tenant := range tenants {
 			h := newHead(tenant)
@@ -41,7 +41,7 @@ func (a *tables) appendSQLite(ctx context.Context, tenants, ids []string, plan f
 			}
 			k.heads[tenant] = h
 		}
-		if err := phasesIn(ctx, ask[1].In(ctx, tx), ids, k.phase); err != nil {
+		if err := phasesIn(ctx, ask[1].In(ctx, tx), ids, k); err != nil {
 			return err
 		}
 		b, err := plan(k)
@@ -82,7 +82,7 @@ func (a *tables) arguments(row []any) []any {
 }
 
 // phasesIn asks how far executions are. Their ids are UUIDs, which JSON needs no escapes for.
-func phasesIn(ctx context.Context, ask store.Bound, ids []string, into map[string]phase) error {
+func phasesIn(ctx context.Context, ask store.Bound, ids []string, into *known) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -92,15 +92,12 @@ func phasesIn(ctx context.Context, ask store.Bound, ids []string, into map[strin
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var id string
+		var id, on string
 		var over bool
-		if err := rows.Scan(&id, &over); err != nil {
+		if err := rows.Scan(&id, &over, &on); err != nil {
 			return err
 		}
-		into[id] = begun
-		if over {
-			into[id] = ended
-		}
+		into.note(id, over, on)
 	}
 	return rows.Err()
 }

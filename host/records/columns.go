@@ -258,6 +258,7 @@ func scanRunning(rows *sql.Rows) (*Execution, error) {
 		s = c
 	}
 	l.found(&c, &s)
+	s.On = c.Instance
 	return &Execution{Started: s, Damaged: l.damage()}, nil
 }
 

@@ -157,6 +157,7 @@ type Manager struct {
 	mu      sync.Mutex
 	running map[string]*running // every call on this host, by execution
 	behind  map[whose]time.Time // when queued calls were seen waiting
+	lasting map[string]lasting  // calls on this host that stay in the queue until they have ended
 	taken   map[string]bool     // queued calls that this host has taken; true of those that have not begun
 	closed  bool
 	working bool // queued calls run on this host
@@ -171,7 +172,7 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 		return nil, errors.New("executions.New: Records is required")
 	}
 	o = o.withDefaults()
-	m := &Manager{o: o, running: map[string]*running{}, behind: map[whose]time.Time{}, taken: map[string]bool{}, wake: make(chan struct{}, 1), places: gate.New(gate.Options{Places: o.Long, Alone: o.Alone})}
+	m := &Manager{o: o, running: map[string]*running{}, behind: map[whose]time.Time{}, taken: map[string]bool{}, lasting: map[string]lasting{}, wake: make(chan struct{}, 1), places: gate.New(gate.Options{Places: o.Long, Alone: o.Alone})}
 	m.base, m.endAll = context.WithCancelCause(context.Background())
 	return m, nil
 }
@@ -240,6 +241,7 @@ func (m *Manager) Drain(ctx context.Context) error {
 // Close ends long calls, and waits for their ends to be on record, or for ctx, whose
 // error it gives then. What comes afterwards is refused. It may be called twice.
 func (m *Manager) Close(ctx context.Context) error {
+	m.handOver()
 	m.endAll(errStopping)
 	return m.Drain(ctx)
 }

@@ -68,7 +68,7 @@ func (m *Manager) run(ctx context.Context, p skill.Principal, run Run, begun cha
 				slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
 			r = skill.Failure("", skill.TraceID(id), skill.Meta{ExecutionID: id}, errors.New("panic"))
 		}
-		if id != "" && r != nil {
+		if id != "" && r != nil && m.ours(ctx, id) {
 			m.keepResult(ctx, p.Tenant, id, r)
 		}
 	}()
@@ -170,6 +170,9 @@ func Written(r *skill.Result) ([]byte, error) {
 func (m *Manager) Keep(ctx context.Context, s *Started, artifacts []skill.Artifact) error {
 	if m.o.Results == nil || len(artifacts) == 0 {
 		return nil
+	}
+	if !m.ours(ctx, s.ExecutionID) {
+		return unavailable("executions.Keep", foreignMessage, nil)
 	}
 	var items []Item
 	var kept []*skill.Artifact

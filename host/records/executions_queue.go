@@ -30,6 +30,9 @@ const (
 	newerFor    = time.Minute // what one host has, all have after this time
 )
 
+// mostAgain is how often a call of an idempotent skill begins again because its host is gone: it may be why.
+const mostAgain = 3
+
 // QueuedFor is how long a call waits at most; after that it does not begin.
 const QueuedFor = 24 * time.Hour
 
@@ -48,17 +51,27 @@ func (m *Manager) queue() *queue {
 	return &queue{m.o.Queue.DB}
 }
 
-// Accept is [Manager.Start], but queues a call for which the host has no place. status is that of the execution with
-// the id, Running or Queued. check gives the result of a call that is refused before it is queued, or nil.
-func (m *Manager) Accept(ctx context.Context, c *QueuedCall, run Run, check func(context.Context, *QueuedCall) *skill.Result) (id string, status Status, r *skill.Result, err error) {
-	id, r, err = m.Start(ctx, c.Principal, run)
+// Door says of calls what it would do with them; *dispatch.Dispatcher is one.
+type Door interface {
+	// Check gives the result of a call that is refused before it is queued, or nil.
+	Check(ctx context.Context, c *QueuedCall) *skill.Result
+	// Idempotent reports whether the call is one of an idempotent skill, and then sets its version.
+	Idempotent(c *QueuedCall) bool
+}
+
+// Accept is [Manager.Start], but queues a call for which the host has no place, and one that may begin again. status is that of
+// the execution with the id, Running or Queued.
+func (m *Manager) Accept(ctx context.Context, c *QueuedCall, run Run, door Door) (id string, status Status, r *skill.Result, err error) {
 	m.mu.Lock()
 	working := m.working
 	m.mu.Unlock()
-	if !working || id != "" || !waits(r, err) {
-		return id, Running, r, err
+	if c.Again = working && door.Idempotent(c); !c.Again {
+		id, r, err = m.Start(ctx, c.Principal, run)
+		if !working || id != "" || !waits(r, err) {
+			return id, Running, r, err
+		}
 	}
-	if refused := check(ctx, c); refused != nil {
+	if refused := door.Check(ctx, c); refused != nil {
 		if err != nil && refused.Error != nil && refused.Error.Code == skill.RateLimited { // it is not one that is queued
 			return "", "", nil, err
 		}
@@ -160,7 +173,7 @@ func (m *Manager) letGo(id string) {
 // recordRefusal puts on record that a call that this host has taken does not begin.
 func (m *Manager) recordRefusal(ctx context.Context, c *QueuedCall, r *skill.Result) error {
 	to, s := m.o.Queue.Record, c.started()
-	s.Contested, s.Time = true, time.Time{}
+	s.Contested, s.Time, s.Again = true, time.Time{}, c.begun
 	var input []byte
 	if c.Request != nil {
 		input = c.Request.Input
@@ -183,7 +196,7 @@ func (c *QueuedCall) refused(err error) *skill.Result {
 	return skill.Failure(skill.ID(s.Skill), skill.TraceID(s.TraceID), skill.Meta{ExecutionID: c.ExecutionID}, err)
 }
 
-var errCancelledQueued = &skill.Error{Op: "executions.Cancel", Code: skill.Cancelled, Message: "the call was cancelled before it began"}
+var errCancelledQueued = &skill.Error{Op: "executions.Cancel", Code: skill.Cancelled, Message: "the call was cancelled while it was queued"}
 
 // cancelQueued puts on record that a queued call was cancelled. It is false where the call has begun, or is about to.
 func (m *Manager) cancelQueued(ctx context.Context, id string) (bool, error) {

@@ -268,6 +268,9 @@ func (w *work) serve(c *QueuedCall, t whose, leave func()) {
 	if w.stopping() { // since it was taken
 		w.giveBack()
 	}
+	if c.Again {
+		defer w.stay(c.ExecutionID)()
+	}
 	begun := make(chan string, 1)
 	r := w.run(ctx, c.Principal, func(ctx context.Context, started func(string)) *skill.Result {
 		if c.damaged {
@@ -289,7 +292,9 @@ func (w *work) serve(c *QueuedCall, t whose, leave func()) {
 		begin := func(id string) {
 			started(id)
 			came()
-			w.forget(c)
+			if !c.Again {
+				w.forget(c)
+			}
 		}
 		if c.Script != nil {
 			return w.by.Door.StartScript(run, p, *c.Script, begin)
@@ -298,6 +303,9 @@ func (w *work) serve(c *QueuedCall, t whose, leave func()) {
 	}, begun)
 	select {
 	case <-begun:
+		if c.Again {
+			w.leaveQueue(c)
+		}
 		return
 	default:
 	}
@@ -334,7 +342,8 @@ func (w *work) forget(c *QueuedCall) {
 // endUnbegun puts on record that a call was refused when its turn came, with its result; or it says after
 // which time the call is to be tried again.
 func (w *work) endUnbegun(ctx context.Context, c *QueuedCall, r *skill.Result) (wait time.Duration) {
-	switch _, err := w.o.Records.Execution(ctx, c.Principal.Tenant, c.ExecutionID); {
+	switch e, err := w.o.Records.Execution(ctx, c.Principal.Tenant, c.ExecutionID); {
+	case err == nil && c.begun && e.Finished == nil:
 	case err == nil: // it is on record: begun by another host, or in doubt, which ends it
 		w.forget(c)
 		return 0

@@ -123,7 +123,7 @@ func (l *Log) settle(ctx context.Context) {
 		e, err := l.execution(ctx, r.started)
 		l.mu.Lock()
 		switch now := l.o.Now(); {
-		case err == nil && e.Finished == nil && e.Instance == l.o.Instance && e.Started.Time.Equal(r.started.Time):
+		case err == nil && e.Finished == nil && e.host() == l.o.Instance && e.Started.Time.Equal(r.started.Time):
 			l.revoke(r, skill.AuditUnavailable, notConfirmed)
 		case err == nil:
 			delete(l.open, r.started.ExecutionID)
@@ -160,15 +160,20 @@ func (l *Log) endDead(ctx context.Context) {
 		}
 		var left []*Started
 		for _, e := range page {
-			if e.Finished != nil || e.Instance == l.o.Instance {
+			on := e.host()
+			if e.Finished != nil || on == l.o.Instance {
 				continue
 			}
-			if _, known := dead[e.Instance]; !known {
-				dead[e.Instance] = instanceDead(e.Instance)
+			if _, known := dead[on]; !known {
+				dead[on] = instanceDead(on)
 			}
-			if dead[e.Instance] {
+			if dead[on] {
 				left = append(left, &e.Started)
 			}
+		}
+		if left, err = l.unlessResumed(ctx, left); err != nil {
+			l.o.Log.Warn("audit: cannot find executions of crashed hosts; retrying", slog.Any("error", err))
+			return
 		}
 		if _, err := l.endAll(ctx, left); err != nil || next == "" {
 			return
@@ -191,7 +196,7 @@ func (l *Log) endOrphans(ctx context.Context) {
 		}
 		others := orphans[:0]
 		for _, s := range orphans {
-			if s.Instance != l.o.Instance {
+			if s.host() != l.o.Instance {
 				others = append(others, s)
 			}
 		}
@@ -243,7 +248,7 @@ func (l *Log) endAll(ctx context.Context, left []*Started) (ended int, err error
 			continue // it had ended
 		}
 		l.o.Log.Warn("audit: an execution was marked terminated because its host is gone",
-			slog.String("execution_id", left[i].ExecutionID), slog.String("instance", left[i].Instance))
+			slog.String("execution_id", left[i].ExecutionID), slog.String("instance", left[i].host()))
 	}
 	return ended, nil
 }

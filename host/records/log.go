@@ -101,6 +101,7 @@ type run struct {
 	started *Started
 	begun   bool      // its beginning is on record
 	ended   bool      // its end waits to be written
+	handed  bool      // another host goes on with it
 	doubt   bool      // it was refused, but its beginning may be on record
 	forget  time.Time // when what is in doubt and not on record will not come any more
 }
@@ -197,6 +198,9 @@ func (l *Log) Store() Store { return current{l.o.Store, l} }
 // ended, CANCELLED: the call must not begin then, and if it came to be on record after
 // all, it is ended there.
 func (l *Log) Started(ctx context.Context, s *Started, input []byte) error {
+	if s.Again {
+		return l.resume(ctx, s)
+	}
 	s.Instance, s.Input = l.o.Instance, l.o.Policy.Payload(input, l.o.MaxPayload)
 	s.Time = l.moment(s.Time)
 	kept := *s
@@ -336,6 +340,9 @@ func (l *Log) end(j *job) (fast bool, err error) {
 	defer l.mu.Unlock()
 	r := l.open[j.entry.ExecutionID]
 	switch {
+	case r != nil && r.handed:
+		delete(l.open, j.entry.ExecutionID)
+		return false, &skill.Error{Op: "audit.Finished", Code: skill.Cancelled, Message: "the host is shutting down; the call goes on on another one"}
 	case r != nil && r.begun && !r.ended:
 		r.ended, j.entry.Of = true, r.started
 		if fast = l.fast(j); !fast {
@@ -362,7 +369,7 @@ func (l *Log) Close(ctx context.Context) error {
 		l.closed, l.ending = true, true
 		l.refuseWaiting(unavailable("audit.Started", stoppingMessage, nil))
 		for _, r := range l.open {
-			if r.begun && !r.ended {
+			if r.begun && !r.ended && !r.handed {
 				r.ended = true
 				l.push(&job{entry: strippedEntry(r.started, l.terminated(skill.Cancelled, hostEnded))})
 			}

@@ -20,6 +20,8 @@ type QueuedCall struct {
 	Principal   skill.Principal
 	Request     *skill.Request       // nil: it runs a script
 	Script      *skill.ScriptRequest // nil: it calls a skill
+	Again       bool                 // it may begin again on another host
+	begun       bool                 // it has begun on a host that is gone
 	damaged     bool                 // its row cannot be read; what is here is that of other columns
 }
 
@@ -42,13 +44,16 @@ func (c *QueuedCall) body() ([]byte, error) {
 }
 
 // queuedColumns are what scanQueued reads.
-const queuedColumns = "CAST(id AS TEXT), tenant, principal_id, principal_type, skill_name, created_at, body"
+const queuedColumns = "CAST(id AS TEXT), tenant, principal_id, principal_type, skill_name, created_at, again > 0, " + hasBegun + ", body"
+
+// hasBegun says of a queued call whether it runs, or ran on a host that is gone.
+const hasBegun = "EXISTS (SELECT 1 FROM running_executions r WHERE r.id = queued_calls.id)"
 
 func scanQueued(rows *sql.Rows) (*QueuedCall, error) {
 	c, p, r := &QueuedCall{}, skill.Principal{}, &skill.Request{}
 	var at store.Time
 	var body []byte
-	if err := rows.Scan(&c.ExecutionID, &p.Tenant, &p.ID, &p.Type, &r.SkillID, &at, &body); err != nil {
+	if err := rows.Scan(&c.ExecutionID, &p.Tenant, &p.ID, &p.Type, &r.SkillID, &at, &c.Again, &c.begun, &body); err != nil {
 		return nil, err
 	}
 	var b queuedBody
@@ -58,7 +63,7 @@ func scanQueued(rows *sql.Rows) (*QueuedCall, error) {
 		return c, nil
 	}
 	if c.Principal, c.Request, c.Script = b.Principal, b.Request, b.Script; c.Request != nil {
-		c.Request.Input, c.Request.ExecutionID = b.Input, c.ExecutionID
+		c.Request.Input, c.Request.ExecutionID, c.Request.Again = b.Input, c.ExecutionID, c.begun
 	} else {
 		c.Script.ExecutionID = c.ExecutionID
 	}
@@ -118,10 +123,13 @@ func (q queue) put(ctx context.Context, c *QueuedCall, most Room) error {
 			if bytes > most.Bytes || items > most.Items {
 				return errQueueFull
 			}
-			e := c.started()
-			_, err = tx.ExecContext(ctx, `INSERT INTO queued_calls (id, tenant, principal_id, principal_type, skill_name, script, session_id, trace_id, created_at, bytes, body)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, c.ExecutionID, tenant, store.Plain(c.Principal.ID), string(c.Principal.Type), store.Plain(e.Skill), store.Plain(e.Script),
-				store.Plain(e.Session), store.Plain(e.TraceID), q.db.At(c.At), size, body)
+			e, again := c.started(), 0
+			if c.Again {
+				again = mostAgain
+			}
+			_, err = tx.ExecContext(ctx, `INSERT INTO queued_calls (id, tenant, principal_id, principal_type, skill_name, script, session_id, trace_id, created_at, bytes, body, again)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`, c.ExecutionID, tenant, store.Plain(c.Principal.ID), string(c.Principal.Type), store.Plain(e.Skill), store.Plain(e.Script),
+				store.Plain(e.Session), store.Plain(e.TraceID), q.db.At(c.At), size, body, again)
 			return err
 		})
 	})
@@ -166,6 +174,17 @@ func (q queue) release(ctx context.Context, id, instance string) error {
 	return err
 }
 
+// handOver lets a call wait again that runs on a host which stops: that does not count.
+func (q queue) handOver(ctx context.Context, id, instance string) error {
+	_, err := q.db.Exec(ctx, "UPDATE queued_calls SET instance = '', again = again + 1 WHERE id = $1 AND instance = $2", id, fit(instance, mostWord))
+	return err
+}
+
+// has reports whether a host has a call.
+func (q queue) has(ctx context.Context, id, instance string) (has bool, err error) {
+	return has, q.db.Read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM queued_calls WHERE id = $1 AND instance = $2)", id, fit(instance, mostWord)).Scan(&has)
+}
+
 // drop removes a call that a host has taken.
 func (q queue) drop(ctx context.Context, id, instance string) error {
 	return q.db.InTx(ctx, func(tx *sql.Tx) error {
@@ -185,7 +204,7 @@ func (q queue) drop(ctx context.Context, id, instance string) error {
 	})
 }
 
-// rescue removes the calls that hosts have taken and whose beginning is on record, and lets the others wait again: those of
+// rescue removes the calls that hosts have taken and whose beginning is on record, unless they may begin again, and lets the others wait again: those of
 // hosts that are gone, or have been silent for longer than a time, and those of this host, self, that it does not have.
 func (q queue) rescue(ctx context.Context, self string, has func(id string) bool, gone func(instance string) bool, silent time.Duration) error {
 	self = fit(self, mostWord)
@@ -215,15 +234,14 @@ func (q queue) rescue(ctx context.Context, self string, has func(id string) bool
 // takeBack removes the calls of a host that are on record, and lets the others wait again that it does not have.
 func (q queue) takeBack(ctx context.Context, instance string, has func(id string) bool) error {
 	type row struct {
-		id    string
-		begun bool
+		id   string
+		done bool
 	}
-	rows, err := store.All(ctx, q.db.Read, func(rows *sql.Rows) (r row, err error) { return r, rows.Scan(&r.id, &r.begun) },
-		`SELECT CAST(id AS TEXT), EXISTS (SELECT 1 FROM running_executions r WHERE r.id = q.id) OR EXISTS (SELECT 1 FROM execution_logs e WHERE e.id = q.id)
-		FROM queued_calls q WHERE instance = $1`, instance)
+	rows, err := store.All(ctx, q.db.Read, func(rows *sql.Rows) (r row, err error) { return r, rows.Scan(&r.id, &r.done) },
+		"SELECT CAST(id AS TEXT), again = 0 AND "+hasBegun+" OR EXISTS (SELECT 1 FROM execution_logs e WHERE e.id = queued_calls.id) FROM queued_calls WHERE instance = $1", instance)
 	for _, r := range rows {
 		switch {
-		case r.begun:
+		case r.done:
 			err = cmp.Or(err, q.drop(ctx, r.id, instance))
 		case !has(r.id):
 			err = cmp.Or(err, q.release(ctx, r.id, instance))
@@ -276,7 +294,7 @@ func (q queue) list(ctx context.Context, of *Query) ([]*Execution, string, error
 	}
 	limit := min(max(of.Limit, 1), 1000)
 	args = append(args, limit+1)
-	page, err := store.All(ctx, q.db.Read, scanSeen, "SELECT "+seenColumns+" FROM queued_calls q WHERE true"+w+
+	page, err := store.All(ctx, q.db.Read, scanSeen, "SELECT "+seenColumns+" FROM queued_calls q WHERE NOT EXISTS (SELECT 1 FROM running_executions r WHERE r.id = q.id)"+w+
 		" ORDER BY q.id DESC LIMIT "+store.List(len(args), 1), args...)
 	if err != nil || len(page) <= limit {
 		return page, "", err
@@ -287,5 +305,5 @@ func (q queue) list(ctx context.Context, of *Query) ([]*Execution, string, error
 
 // waiting is how many calls there are of all tenants.
 func (q queue) waiting(ctx context.Context) (n int64, err error) {
-	return n, q.db.Read.QueryRowContext(ctx, "SELECT COALESCE(CAST(SUM(items) AS BIGINT), 0) FROM queued_sums").Scan(&n)
+	return n, q.db.Read.QueryRowContext(ctx, "SELECT COALESCE(CAST(SUM(items) AS BIGINT), 0) - (SELECT COUNT(*) FROM queued_calls WHERE instance <> '' AND again > 0) FROM queued_sums").Scan(&n)
 }

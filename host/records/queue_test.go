@@ -251,12 +251,12 @@ func TestQueuedCallsOutliveTheirHost(t *testing.T) {
 	held := one.accept(t, ann, "held", `{}`)
 	one.ended(t, ann, held, records.Running)
 	script := &records.QueuedCall{Principal: ann, Script: &skill.ScriptRequest{Skill: "unit-converter", Script: "scripts/convert.py", Args: []string{"a"}}}
-	id, status, _, err := one.Accept(t.Context(), script, func(context.Context, func(string)) *skill.Result { panic("there is no place") }, noCheck)
+	id, status, _, err := one.Accept(t.Context(), script, func(context.Context, func(string)) *skill.Result { panic("there is no place") }, door{})
 	if err != nil || status != records.Queued {
 		t.Fatalf("%s, %v", status, err)
 	}
 	refused := skill.Failure("echo", "", skill.Meta{}, &skill.Error{Code: skill.NotFound, Message: "no such skill"})
-	if _, _, got, err := one.Accept(t.Context(), script, nil, func(context.Context, *records.QueuedCall) *skill.Result { return refused }); err != nil || got != refused {
+	if _, _, got, err := one.Accept(t.Context(), script, nil, door{refused}); err != nil || got != refused {
 		t.Errorf("one that the door refuses: %+v, %v", got, err)
 	}
 	waits := one.accept(t, amy, "workspace", `{}`)
@@ -265,7 +265,7 @@ func TestQueuedCallsOutliveTheirHost(t *testing.T) {
 		musttest.Do(t, open().Read.QueryRowContext(t.Context(), "SELECT instance FROM queued_calls WHERE id = $1", waits).Scan(&taken))
 	}
 	one.stop()
-	if _, status, _, err := one.Accept(t.Context(), script, nil, noCheck); err == nil || status == records.Queued {
+	if _, status, _, err := one.Accept(t.Context(), script, nil, door{}); err == nil || status == records.Queued {
 		t.Errorf("a host that has stopped: %s, %v", status, err)
 	}
 	close(r.hold)
@@ -290,7 +290,7 @@ func TestQueuedCallsAreBounded(t *testing.T) {
 		q.ended(t, ann, q.accept(t, ann, "held", `{}`), records.Running)
 		accepted := 0
 		for range 6 {
-			_, _, _, err := q.Accept(t.Context(), &records.QueuedCall{Principal: amy, Request: &skill.Request{SkillID: "echo", Input: json.RawMessage(`"` + strings.Repeat("x", 100) + `"`)}}, nil, noCheck)
+			_, _, _, err := q.Accept(t.Context(), &records.QueuedCall{Principal: amy, Request: &skill.Request{SkillID: "echo", Input: json.RawMessage(`"` + strings.Repeat("x", 100) + `"`)}}, nil, door{})
 			if err == nil {
 				accepted++
 			} else if code(err) != skill.RateLimited || !strings.Contains(err.Error(), "queued calls") {
@@ -465,7 +465,7 @@ func TestNotQueued(t *testing.T) {
 	q := newQueuing(t, storetest.SQLite(t), newRuns(), 1, func(o *records.ManagerOptions, _ *queuing) { o.Alone = true })
 	q.ended(t, ann, q.accept(t, ann, "held", `{}`), records.Running)
 	limited := skill.Failure("run_code", "", skill.Meta{}, &skill.Error{Code: skill.RateLimited, Message: "a session"})
-	_, _, r, err := q.Accept(t.Context(), &records.QueuedCall{Principal: ann, Request: &skill.Request{SkillID: "run_code"}}, nil, func(context.Context, *records.QueuedCall) *skill.Result { return limited })
+	_, _, r, err := q.Accept(t.Context(), &records.QueuedCall{Principal: ann, Request: &skill.Request{SkillID: "run_code"}}, nil, door{limited})
 	if r != nil || code(err) != skill.RateLimited || !strings.Contains(err.Error(), "long calls") {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -50,6 +50,9 @@ type queuing struct {
 	runs   *runs
 	admit  func(p skill.Principal) error // nil: all
 	before func(id string)               // before a beginning is on record
+	hold   chan struct{}                 // lets calls of "again" end
+	digest string                        // of "again"
+	told   chan error                    // of the ends, if it is not nil
 	stop   func()
 }
 
@@ -74,7 +77,10 @@ func (q *queuing) Start(ctx context.Context, p skill.Principal, r skill.Request,
 	if q.before != nil {
 		q.before(r.ExecutionID)
 	}
-	s := &records.Started{ExecutionID: r.ExecutionID, Tenant: p.Tenant, Principal: p.ID, PrincipalType: p.Type, Session: r.ExecutionID, Skill: string(r.SkillID), TraceID: string(r.TraceID), Contested: true}
+	s := &records.Started{ExecutionID: r.ExecutionID, Tenant: p.Tenant, Principal: p.ID, PrincipalType: p.Type, Session: r.ExecutionID, Skill: string(r.SkillID), TraceID: string(r.TraceID), Contested: true, Again: r.Again}
+	if r.SkillID == "again" {
+		s.Digest = q.digest
+	}
 	if err := q.log.Started(ctx, s, r.Input); err != nil {
 		return fail(err)
 	}
@@ -84,15 +90,19 @@ func (q *queuing) Start(ctx context.Context, p skill.Principal, r skill.Request,
 	q.runs.ran(s.ExecutionID, p.ID)
 	f := &records.Finished{Status: records.Success}
 	result := &skill.Result{Success: true, SkillID: r.SkillID, Data: r.Input, Meta: skill.Meta{ExecutionID: s.ExecutionID}}
-	if r.SkillID == "held" {
+	if hold := map[skill.ID]chan struct{}{"held": q.runs.hold, "again": q.hold}[r.SkillID]; hold != nil {
 		select {
-		case <-q.runs.hold:
+		case <-hold:
 		case <-ctx.Done():
 			f.Status, f.Code, f.Message = records.Terminated, skill.Cancelled, "ended"
 			result = fail(&skill.Error{Code: skill.Cancelled, Message: "ended"})
 		}
 	}
-	if err := q.log.Finished(ctx, s, f, r.Input); err != nil {
+	err := q.log.Finished(ctx, s, f, r.Input)
+	if q.told != nil {
+		q.told <- err
+	}
+	if err != nil {
 		return fail(err)
 	}
 	return result
@@ -105,7 +115,7 @@ func (q *queuing) StartScript(ctx context.Context, p skill.Principal, r skill.Sc
 // newQueuing opens a host on a database; long calls have as many places.
 func newQueuing(t testing.TB, db *store.DB, r *runs, long int, change func(*records.ManagerOptions, *queuing)) *queuing {
 	t.Helper()
-	q := &queuing{runs: r}
+	q := &queuing{runs: r, hold: r.hold}
 	q.log = musttest.Get(records.Open(t.Context(), records.Options{Store: records.NewStore(db), Policy: records.KeepFull, Log: slog.New(slog.DiscardHandler)}))(t)
 	o := records.ManagerOptions{
 		Records: q.log.Store(), Results: records.NewResults(db), Long: long, AskEvery: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
@@ -140,7 +150,12 @@ func newQueuing(t testing.TB, db *store.DB, r *runs, long int, change func(*reco
 	return q
 }
 
-func noCheck(context.Context, *records.QueuedCall) *skill.Result { return nil }
+// door refuses all calls with a result, or none.
+type door struct{ refused *skill.Result }
+
+func (d door) Check(context.Context, *records.QueuedCall) *skill.Result { return d.refused }
+
+func (door) Idempotent(c *records.QueuedCall) bool { return c.Request != nil && c.Request.SkillID == "again" }
 
 // accept has a call accepted that finds no place, and gives its id.
 func (q *queuing) accept(t testing.TB, p skill.Principal, id skill.ID, input string) string {
@@ -153,7 +168,7 @@ func (q *queuing) accept(t testing.TB, p skill.Principal, id skill.ID, input str
 	for end := time.Now().Add(time.Minute); r == nil && err == nil && execution == "" || r != nil && time.Now().Before(end); time.Sleep(time.Millisecond) { // until the host works
 		execution, status, r, err = q.Accept(t.Context(), c, func(context.Context, func(string)) *skill.Result {
 			return skill.Failure(id, "", skill.Meta{}, &skill.Error{Code: skill.RateLimited, Message: "no place"})
-		}, noCheck)
+		}, door{})
 	}
 	if err != nil || r != nil || status != records.Queued || execution == "" {
 		t.Fatalf("%q, %q, %+v, %v", execution, status, r, err)

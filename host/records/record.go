@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -60,8 +61,13 @@ type Started struct {
 	Instance          string           `json:"instance"`            // of the host that ran it
 	ReplayOf          string           `json:"replay_of,omitempty"` // execution that this one replays
 	Contested         bool             `json:"-"`                   // another host may begin it too: the database tells
+	Again             bool             `json:"-"`                   // it has begun, on a host that is gone, and begins again on this one
+	On                string           `json:"-"`                   // the instance that runs it now, where it began again; "": Instance
 	Time              time.Time        `json:"time"`                // UTC, in microseconds
 }
+
+// host is the instance that runs it.
+func (s *Started) host() string { return cmp.Or(s.On, s.Instance) }
 
 // Finished is on record before the caller is answered.
 type Finished struct {

@@ -76,6 +76,12 @@ type Store interface {
 	// longer than a time, by the database's clock, oldest first.
 	Orphans(ctx context.Context, silent time.Duration, limit int) ([]*Started, error)
 
+	// Resume makes an instance the one that runs an execution that another one ran: it must have taken its queued call.
+	// The error is ErrNotFound if it has not, or if the execution has ended.
+	Resume(ctx context.Context, executionID, instance string) error
+	// Resumable gives those of ids that begin again on another host when theirs is gone, at most 1000. Orphans has none of them.
+	Resumable(ctx context.Context, ids []string) ([]string, error)
+
 	// Prune removes records and execution logs of a tenant from before a time, at most
 	// limit records, from the oldest on and without a gap; a record whose execution runs
 	// stays, and all after it. What was removed is put on record, as a [Pruned], in the

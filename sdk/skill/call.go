@@ -21,6 +21,7 @@ type Request struct {
 	Turn      Turn            // of the agent that asks; zero: none does
 
 	ExecutionID string // of a call that was queued; "": a new one
+	Again       bool   // that call has begun before, on a host that is gone
 }
 
 // Turn is where in an agent's session a call was asked for.

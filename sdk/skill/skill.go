@@ -156,9 +156,10 @@ type Descriptor struct {
 	Trust        Trust           `json:"trust"`
 	Digest       string          `json:"digest"` // "sha256:" and 64 hex digits
 	Enabled      bool            `json:"enabled"`
-	State        State           `json:"state,omitempty"`  // of an uploaded version; "" for the operator's own skills
-	Reason       string          `json:"reason,omitempty"` // why it is quarantined, or cannot be called on this host
-	Shared       bool            `json:"shared,omitempty"` // approved for all tenants
+	State        State           `json:"state,omitempty"`      // of an uploaded version; "" for the operator's own skills
+	Reason       string          `json:"reason,omitempty"`     // why it is quarantined, or cannot be called on this host
+	Shared       bool            `json:"shared,omitempty"`     // approved for all tenants
+	Idempotent   bool            `json:"idempotent,omitempty"` // by its author's word: a second run of a call changes nothing more
 	Limits       LimitsJSON      `json:"limits"`
 	Permissions  Permissions     `json:"permissions"`
 	Requires     []string        `json:"requires,omitempty"` // packages that choose the runtime

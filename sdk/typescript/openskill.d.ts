@@ -961,6 +961,8 @@ export type Skill = {
   /** What runs it when the runner is not ready. */
   fallback?: string;
   id: SkillId;
+  /** By the word of its author, a second run of a call changes nothing more. */
+  idempotent?: boolean;
   /** JSON Schema, of the draft that its $schema names, else 2020-12. */
   input_schema: Record<string, unknown> | boolean | null;
   limits: RequestLimits;

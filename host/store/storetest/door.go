@@ -64,6 +64,9 @@ func (d *Door) StartScript(ctx context.Context, p skill.Principal, r skill.Scrip
 // Check refuses no call.
 func (d *Door) Check(context.Context, *records.QueuedCall) *skill.Result { return nil }
 
+// Idempotent is true of no call.
+func (d *Door) Idempotent(*records.QueuedCall) bool { return false }
+
 func (d *Door) now() time.Time {
 	if d.Now == nil {
 		return time.Now().UTC().Truncate(time.Microsecond)
