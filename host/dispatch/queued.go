@@ -7,17 +7,13 @@ import (
 	"openskill/sdk/skill"
 )
 
-// Idempotent reports whether a call is one of an idempotent skill, and then sets its version: it must not begin again with another one.
+// Idempotent reports whether a call is one of an idempotent skill.
 func (d *Dispatcher) Idempotent(q *records.QueuedCall) bool {
 	if q.Script != nil {
 		return false
 	}
 	s, err := d.o.Skills.Get(q.Principal.Tenant, q.Request.SkillID, q.Request.Version)
-	if err != nil || !s.Descriptor.Idempotent {
-		return false
-	}
-	q.Request.Version = s.Descriptor.Version
-	return true
+	return err == nil && s.Descriptor.Idempotent
 }
 
 // Check gives the result of a call that is refused before it can wait for a place; nil: it may wait. When its turn

@@ -9,14 +9,15 @@ import (
 
 // running is a call under way on this host.
 type running struct {
-	cancel context.CancelCauseFunc
+	cancel    context.CancelCauseFunc
+	cancelled bool // by its caller
 }
 
 // Track makes a call known that is on record and about to run. The door runs it with the
 // context, which ends when the call is cancelled, and calls done when it has ended.
 func (m *Manager) Track(ctx context.Context, s *Started) (run context.Context, done func()) {
 	run, cancel := context.WithCancelCause(ctx)
-	r := &running{cancel}
+	r := &running{cancel: cancel}
 	m.mu.Lock()
 	if m.running[s.ExecutionID] != nil && m.taken[s.ExecutionID] {
 		m.taken[s.ExecutionID] = false // it has begun
@@ -37,6 +38,9 @@ func (m *Manager) Track(ctx context.Context, s *Started) (run context.Context, d
 func (m *Manager) end(id string) bool {
 	m.mu.Lock()
 	r := m.running[id]
+	if r != nil {
+		r.cancelled = true
+	}
 	m.mu.Unlock()
 	if r == nil {
 		return false

@@ -68,7 +68,7 @@ func (m *Manager) run(ctx context.Context, p skill.Principal, run Run, begun cha
 				slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
 			r = skill.Failure("", skill.TraceID(id), skill.Meta{ExecutionID: id}, errors.New("panic"))
 		}
-		if id != "" && r != nil && m.ours(ctx, id) {
+		if id != "" && r != nil && m.ours(ctx, id, r) {
 			m.keepResult(ctx, p.Tenant, id, r)
 		}
 	}()
@@ -171,7 +171,7 @@ func (m *Manager) Keep(ctx context.Context, s *Started, artifacts []skill.Artifa
 	if m.o.Results == nil || len(artifacts) == 0 {
 		return nil
 	}
-	if !m.ours(ctx, s.ExecutionID) {
+	if !m.ours(ctx, s.ExecutionID, nil) {
 		return unavailable("executions.Keep", foreignMessage, nil)
 	}
 	var items []Item
@@ -213,7 +213,7 @@ const logsName = "\tlogs"
 // so; text makes it fit to be shown. A run is none the worse for it that they are not kept,
 // which the log says.
 func (m *Manager) KeepLogs(ctx context.Context, s *Started, failed bool, text func() string) {
-	if m.o.Results == nil || m.o.Logs != LogsOfAll && (m.o.Logs != LogsOfFailed || !failed) {
+	if m.o.Results == nil || m.o.Logs != LogsOfAll && (m.o.Logs != LogsOfFailed || !failed) || !m.ours(ctx, s.ExecutionID, nil) {
 		return
 	}
 	logs := text()

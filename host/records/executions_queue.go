@@ -55,7 +55,7 @@ func (m *Manager) queue() *queue {
 type Door interface {
 	// Check gives the result of a call that is refused before it is queued, or nil.
 	Check(ctx context.Context, c *QueuedCall) *skill.Result
-	// Idempotent reports whether the call is one of an idempotent skill, and then sets its version.
+	// Idempotent reports whether the call is one of an idempotent skill.
 	Idempotent(c *QueuedCall) bool
 }
 

@@ -3,6 +3,8 @@ package records
 import (
 	"context"
 	"time"
+
+	"openskill/sdk/skill"
 )
 
 // This part keeps the calls of idempotent skills in the queue until they have ended.
@@ -32,19 +34,25 @@ func (m *Manager) handOver() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id := range m.lasting {
+		if r := m.running[id]; r != nil && r.cancelled {
+			continue
+		}
 		if m.o.Queue.Record.HandOver(id) {
 			m.lasting[id] = lastingHanded
 		}
 	}
 }
 
-// ours reports whether what a call leaves is to be kept: it is not where another host goes on with it.
-func (m *Manager) ours(ctx context.Context, id string) bool {
+// ours reports whether what a call leaves is to be kept: it is not where another host goes on with it. r is its result, if it has one.
+func (m *Manager) ours(ctx context.Context, id string, r *skill.Result) bool {
 	m.mu.Lock()
 	how := m.lasting[id]
 	m.mu.Unlock()
 	if how != lastingHere {
 		return how == 0
+	}
+	if r != nil && r.Error != nil && r.Error.Code == skill.AuditUnavailable { // its end is that of another host, or is not on record yet
+		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
@@ -68,7 +76,7 @@ func (w *work) leaveQueue(c *QueuedCall) {
 	}
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
-	for w.ours(ctx, c.ExecutionID) {
+	for w.ours(ctx, c.ExecutionID, nil) {
 		asked, cancel := context.WithTimeout(ctx, askLimit)
 		e, err := w.o.Records.Execution(asked, c.Principal.Tenant, c.ExecutionID)
 		cancel()

@@ -103,12 +103,16 @@ func (w *work) rescueLost(ctx context.Context) error {
 		w.queued.Store(n)
 	}
 	w.forgetOld()
+	silent := deadAfter
+	if !w.o.Queue.Record.steadily() { // the others could not say that they are alive either
+		silent = forgotten
+	}
 	return w.rescue(ctx, w.instance, func(id string) bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		_, has := w.taken[id]
 		return has
-	}, instanceDead, deadAfter)
+	}, instanceDead, silent)
 }
 
 // forgetOld removes what does not count any more.
@@ -170,7 +174,8 @@ func (w *work) takeOne(ctx context.Context, tenant string) (took bool, err error
 	}
 	w.last[tenant] = t.principal
 	var c *QueuedCall
-	if w.take(id) {
+	free := w.take(id) // it may run here, although another host had this one for dead
+	if free {
 		if c, err = w.claim(ctx, id, w.instance); err != nil || c == nil {
 			w.letGo(id)
 		}
@@ -178,7 +183,7 @@ func (w *work) takeOne(ctx context.Context, tenant string) (took bool, err error
 	if err != nil || c == nil {
 		w.notComing(t)
 		leave()
-		return err == nil, err // another host has it, and the next one may be free
+		return free && err == nil, err // another host has it, and the next one may be free
 	}
 	go w.serve(c, t, leave)
 	return true, nil
@@ -283,6 +288,13 @@ func (w *work) serve(c *QueuedCall, t whose, leave func()) {
 			if asked, _ := w.o.Results.Asked(ctx, []string{c.ExecutionID}); len(asked) > 0 {
 				return c.refused(errCancelledQueued)
 			}
+		}
+		if c.begun {
+			e, err := w.o.Records.Execution(ctx, c.Principal.Tenant, c.ExecutionID)
+			if err != nil {
+				return c.refused(cannotKeep("executions.Work", err))
+			}
+			c.Request.Version = e.Version
 		}
 		run, p, done, err := w.by.Admit(ctx, c.Principal, c.At)
 		if err != nil {

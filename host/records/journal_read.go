@@ -276,6 +276,7 @@ func (f *feeding) record(ctx context.Context, p []byte) (wrong string, err error
 				return "", err
 			}
 			e.Of = &of.Started
+			e.Of.On = "" // what began again ends in no journal: this is an end of the host that began it
 		}
 	default:
 		return "a record is of no known kind", nil

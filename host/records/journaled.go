@@ -23,6 +23,9 @@ const (
 // since the tenant's chain is held or has no room. l.mu is held.
 func (l *Log) fast(j *job) bool {
 	fast := l.journal != nil && l.leased() && checkEntry(j.entry) == nil
+	if of := j.entry.Of; of != nil && of.On != "" { // the journal does not have which host it ended on
+		return false
+	}
 	if s := j.entry.Started; s != nil {
 		fast = fast && !s.Contested && len(l.waiting) < mostSure && time.Duration(len(l.waiting))*l.pace < mostBehind && l.held[s.Tenant] == nil && !l.full[s.Tenant]
 	}

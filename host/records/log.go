@@ -246,6 +246,13 @@ func (l *Log) Started(ctx context.Context, s *Started, input []byte) error {
 	return err
 }
 
+// steadily reports whether the database hears from this host for long enough that others, of which it does not, are gone.
+func (l *Log) steadily() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.o.Now().Sub(l.steady) >= deadAfter
+}
+
 // Ready is nil while the store takes records, as far as is known: by the last record, and
 // by what is written every five seconds without a call.
 func (l *Log) Ready() error {

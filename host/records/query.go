@@ -370,5 +370,5 @@ func (a *tables) Orphans(ctx context.Context, silent time.Duration, limit int) (
 		return &e.Started, nil
 	}, "SELECT "+strings.Join(runningColumns, ", ")+` FROM running_executions r
 		WHERE NOT EXISTS (SELECT 1 FROM instances i WHERE i.id = r.instance AND i.seen >= $1)
-		AND NOT EXISTS (SELECT 1 FROM queued_calls q WHERE q.id = r.id AND q.again > 0) ORDER BY created_at, id LIMIT $2`, a.db.At(ceil(now.Add(-silent))), limit)
+		AND NOT EXISTS (SELECT 1 FROM queued_calls q WHERE q.id = r.id AND q.again > 1 AND q.created_at >= $3) ORDER BY created_at, id LIMIT $2`, a.db.At(ceil(now.Add(-silent))), limit, a.db.At(now.Add(-QueuedFor)))
 }

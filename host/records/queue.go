@@ -125,7 +125,7 @@ func (q queue) put(ctx context.Context, c *QueuedCall, most Room) error {
 			}
 			e, again := c.started(), 0
 			if c.Again {
-				again = mostAgain
+				again = 1 + mostAgain
 			}
 			_, err = tx.ExecContext(ctx, `INSERT INTO queued_calls (id, tenant, principal_id, principal_type, skill_name, script, session_id, trace_id, created_at, bytes, body, again)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`, c.ExecutionID, tenant, store.Plain(c.Principal.ID), string(c.Principal.Type), store.Plain(e.Skill), store.Plain(e.Script),
@@ -180,9 +180,10 @@ func (q queue) handOver(ctx context.Context, id, instance string) error {
 	return err
 }
 
-// has reports whether a host has a call.
+// has reports whether a host runs a call, or none does that took it over.
 func (q queue) has(ctx context.Context, id, instance string) (has bool, err error) {
-	return has, q.db.Read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM queued_calls WHERE id = $1 AND instance = $2)", id, fit(instance, mostWord)).Scan(&has)
+	return has, q.db.Read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM queued_calls q WHERE id = $1 AND instance IN ('', $2)
+		AND NOT EXISTS (SELECT 1 FROM running_executions r WHERE r.id = q.id AND r.instance <> $2))`, id, fit(instance, mostWord)).Scan(&has)
 }
 
 // drop removes a call that a host has taken.
@@ -234,14 +235,16 @@ func (q queue) rescue(ctx context.Context, self string, has func(id string) bool
 // takeBack removes the calls of a host that are on record, and lets the others wait again that it does not have.
 func (q queue) takeBack(ctx context.Context, instance string, has func(id string) bool) error {
 	type row struct {
-		id   string
-		done bool
+		id           string
+		begun, ended bool
+		again        int
 	}
-	rows, err := store.All(ctx, q.db.Read, func(rows *sql.Rows) (r row, err error) { return r, rows.Scan(&r.id, &r.done) },
-		"SELECT CAST(id AS TEXT), again = 0 AND "+hasBegun+" OR EXISTS (SELECT 1 FROM execution_logs e WHERE e.id = queued_calls.id) FROM queued_calls WHERE instance = $1", instance)
+	rows, err := store.All(ctx, q.db.Read, func(rows *sql.Rows) (r row, err error) { return r, rows.Scan(&r.id, &r.begun, &r.ended, &r.again) },
+		"SELECT CAST(id AS TEXT), "+hasBegun+", EXISTS (SELECT 1 FROM execution_logs e WHERE e.id = queued_calls.id), again FROM queued_calls WHERE instance = $1", instance)
 	for _, r := range rows {
 		switch {
-		case r.done:
+		case r.again > 0 && has(r.id): // it stays until its result is kept
+		case r.ended, r.begun && r.again <= 1:
 			err = cmp.Or(err, q.drop(ctx, r.id, instance))
 		case !has(r.id):
 			err = cmp.Or(err, q.release(ctx, r.id, instance))

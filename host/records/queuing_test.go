@@ -155,7 +155,9 @@ type door struct{ refused *skill.Result }
 
 func (d door) Check(context.Context, *records.QueuedCall) *skill.Result { return d.refused }
 
-func (door) Idempotent(c *records.QueuedCall) bool { return c.Request != nil && c.Request.SkillID == "again" }
+func (door) Idempotent(c *records.QueuedCall) bool {
+	return c.Request != nil && c.Request.SkillID == "again"
+}
 
 // accept has a call accepted that finds no place, and gives its id.
 func (q *queuing) accept(t testing.TB, p skill.Principal, id skill.ID, input string) string {

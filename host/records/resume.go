@@ -39,14 +39,13 @@ func (l *Log) resume(ctx context.Context, s *Started) error {
 	if err := l.reserve(r); err != nil {
 		return err
 	}
-	err = putChange(ctx, l.o.Store, Change{
-		Tenant: s.Tenant, Action: ResumeExecution, Subject: s.ExecutionID, Details: map[string]string{"from": from, "to": l.o.Instance},
-		Principal: s.Principal, PrincipalType: s.PrincipalType, Of: s.Tenant,
-	}, false)
-	if err == nil {
-		resuming, cancel := context.WithTimeout(ctx, l.o.Wait)
-		defer cancel()
-		err = l.o.Store.Resume(resuming, s.ExecutionID, l.o.Instance)
+	resuming, cancel := context.WithTimeout(ctx, l.o.Wait)
+	defer cancel()
+	if err = l.o.Store.Resume(resuming, s.ExecutionID, l.o.Instance); err == nil {
+		err = putChange(ctx, l.o.Store, Change{
+			Tenant: s.Tenant, Action: ResumeExecution, Subject: s.ExecutionID, Details: map[string]string{"from": from, "to": l.o.Instance},
+			Principal: s.Principal, PrincipalType: s.PrincipalType, Of: s.Tenant,
+		}, false)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,8 +99,18 @@ func (l *Log) unlessResumed(ctx context.Context, left []*Started) ([]*Started, e
 func (a *tables) Resume(ctx context.Context, executionID, instance string) error {
 	instance = fit(instance, mostWord)
 	return a.db.InTx(ctx, func(tx *sql.Tx) error {
+		var locked int // else an end could be written meanwhile, of the host before
+		err := tx.QueryRowContext(ctx, "SELECT 1 FROM audit_heads WHERE tenant = (SELECT tenant FROM running_executions WHERE id = $1)"+a.db.ForUpdate(), executionID).Scan(&locked)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		// The second time, since the answer was lost, nothing changes.
 		for _, change := range []string{
-			"UPDATE queued_calls SET again = again - 1 WHERE id = $1 AND instance = $2 AND again > 0",
+			`UPDATE queued_calls SET again = again - CASE WHEN EXISTS (SELECT 1 FROM running_executions WHERE id = $1 AND instance = $2) THEN 0 ELSE 1 END WHERE id = $1 AND instance = $2
+				AND (again > 1 OR EXISTS (SELECT 1 FROM running_executions WHERE id = $1 AND instance = $2))`,
 			"UPDATE running_executions SET instance = $2 WHERE id = $1",
 		} {
 			done, err := tx.ExecContext(ctx, change, executionID, instance)
@@ -118,5 +127,10 @@ func (a *tables) Resume(ctx context.Context, executionID, instance string) error
 
 // Resumable implements [Store].
 func (a *tables) Resumable(ctx context.Context, ids []string) ([]string, error) {
-	return store.All(ctx, a.db.Read, store.Column[string], "SELECT CAST(id AS TEXT) FROM queued_calls WHERE again > 0 AND id IN ("+store.List(1, len(ids))+")", store.Args(ids)...)
+	now, err := a.db.Now(ctx, a.db.Read)
+	if err != nil {
+		return nil, err
+	}
+	return store.All(ctx, a.db.Read, store.Column[string], "SELECT CAST(id AS TEXT) FROM queued_calls WHERE again > 1 AND created_at >= $1 AND id IN ("+store.List(2, len(ids))+")",
+		append([]any{a.db.At(now.Add(-QueuedFor))}, store.Args(ids)...)...)
 }

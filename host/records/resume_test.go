@@ -96,6 +96,15 @@ func TestIdempotentCallsAreHandedOver(t *testing.T) {
 		one = newQueuing(t, open(), r, 1, nil)
 		r.runsAgain(t, id, n)
 	}
+	time.Sleep(6 * time.Second) // the host looks after its calls every five seconds, and leaves this one alone
+	if has := musttest.Get(records.NewStore(db).Resumable(t.Context(), []string{id}))(t); len(has) > 0 {
+		t.Errorf("it may begin once more: %v", has)
+	}
+	var left int
+	musttest.Do(t, db.Read.QueryRowContext(t.Context(), "SELECT again FROM queued_calls WHERE id = $1", id).Scan(&left))
+	if left != 1 {
+		t.Errorf("again is %d", left)
+	}
 	lost(t, db)
 	one = newQueuing(t, open(), r, 1, nil)
 	if v := one.ended(t, ann, id, records.Terminated); v.Error.Code != skill.WorkerCrashed {
@@ -138,4 +147,24 @@ func TestIdempotentCallsThatDoNotBeginAgain(t *testing.T) {
 	drained(t, db)
 	sound(t, db)
 	close(r.hold)
+}
+
+// A call that was released while its host runs it, and that nobody took over, ends there with its result.
+func TestIdempotentCallThatWasReleased(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
+		open := fresh(t)
+		db, r := open(), newRuns()
+		q := newQueuing(t, open(), r, 2, nil)
+		id := q.accept(t, ann, "again", `{"n":1}`)
+		q.ended(t, ann, id, records.Running)
+		musttest.Get(db.Exec(t.Context(), "UPDATE queued_calls SET instance = ''"))(t)
+		time.Sleep(100 * time.Millisecond) // the host looks at it
+		close(r.hold)
+		q.ended(t, ann, id, records.Success)
+		drained(t, db)
+		if v := q.ended(t, ann, id, records.Success); !strings.Contains(string(v.Result), `{"n":1}`) || r.count(id) != 1 {
+			t.Errorf("%s, %d runs", v.Result, r.count(id))
+		}
+	})
 }

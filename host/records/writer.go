@@ -299,7 +299,7 @@ func (l *Log) foreign(ctx context.Context, batch []*job) {
 				j.unsure = err
 				continue
 			}
-			j.foreign = err != nil || e.Finished != nil || e.Instance != j.entry.Started.Instance || !e.Started.Time.Equal(j.entry.Started.Time)
+			j.foreign = err != nil || e.Finished != nil || e.host() != j.entry.Started.Instance || !e.Started.Time.Equal(j.entry.Started.Time)
 		default:
 			e, err := l.execution(ctx, j.entry.Of)
 			if j.sure && err != nil && !errors.Is(err, ErrNotFound) {

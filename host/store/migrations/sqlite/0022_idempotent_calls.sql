@@ -1,5 +1,5 @@
--- Calls of idempotent skills stay in the queue until they have ended: again is how often one may begin again
--- on another host; 0 of other calls.
+-- Calls of idempotent skills stay in the queue until they have ended: again is 1 and how often one may begin again on
+-- another host; 0 of other calls.
 
 -- +goose Up
 ALTER TABLE queued_calls ADD COLUMN again INTEGER NOT NULL DEFAULT 0;
