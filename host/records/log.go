@@ -349,7 +349,7 @@ func (l *Log) end(j *job) (fast bool, err error) {
 	switch {
 	case r != nil && r.handed:
 		delete(l.open, j.entry.ExecutionID)
-		return false, &skill.Error{Op: "audit.Finished", Code: skill.Cancelled, Message: "the host is shutting down; the call goes on on another one"}
+		return false, &skill.Error{Op: "audit.Finished", Code: skill.Cancelled, Message: "the host is shutting down; another one goes on with the call"}
 	case r != nil && r.begun && !r.ended:
 		r.ended, j.entry.Of = true, r.started
 		if fast = l.fast(j); !fast {

@@ -93,7 +93,7 @@ func TestIdempotentCallsAreHandedOver(t *testing.T) {
 	}
 	for n := 7; n <= 9; n++ { // its hosts are gone
 		lost(t, db)
-		one = newQueuing(t, open(), r, 1, nil)
+		newQueuing(t, open(), r, 1, nil)
 		r.runsAgain(t, id, n)
 	}
 	time.Sleep(6 * time.Second) // the host looks after its calls every five seconds, and leaves this one alone
