@@ -149,7 +149,7 @@ func TestIdempotentCallsThatDoNotBeginAgain(t *testing.T) {
 	close(r.hold)
 }
 
-// A call that was released while its host runs it, and that nobody took over, ends there with its result.
+// A call that was released while its host runs it, and that no other host has taken, ends there with its result.
 func TestIdempotentCallThatWasReleased(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
@@ -165,6 +165,28 @@ func TestIdempotentCallThatWasReleased(t *testing.T) {
 		drained(t, db)
 		if v := q.ended(t, ann, id, records.Success); !strings.Contains(string(v.Result), `{"n":1}`) || r.count(id) != 1 {
 			t.Errorf("%s, %d runs", v.Result, r.count(id))
+		}
+	})
+}
+
+// A host takes no running calls of silent hosts before it has reached the database for some time: while the database was away, they
+// could not say that they are alive either.
+func TestIdempotentCallsOfSilentHosts(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
+		open := fresh(t)
+		db, r := open(), newRuns()
+		one := newQueuing(t, open(), r, 1, nil)
+		id := one.accept(t, ann, "again", `{"n":1}`)
+		one.ended(t, ann, id, records.Running)
+		musttest.Get(db.Exec(t.Context(), "UPDATE instances SET seen = $1", db.At(time.Now().Add(-time.Minute))))(t)
+		newQueuing(t, open(), r, 1, nil)
+		time.Sleep(time.Second)
+		close(r.hold)
+		one.ended(t, ann, id, records.Success)
+		drained(t, db)
+		if n := r.count(id); n != 1 {
+			t.Errorf("it ran %d times", n)
 		}
 	})
 }
