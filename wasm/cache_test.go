@@ -16,6 +16,7 @@ import (
 	"openskill/internal/digest"
 	"openskill/internal/musttest"
 	"openskill/wasm"
+	"openskill/wasm/binary"
 	"openskill/wasm/wasmtest"
 )
 
@@ -176,6 +177,48 @@ func TestTwoEngines(t *testing.T) {
 	wg.Wait()
 	if left := files(t, filepath.Join(dir, "metered")); len(left) != 20 {
 		t.Errorf("%d files for 20 modules: %q", len(left), left)
+	}
+}
+
+// Modules that differ in their data only have the same code, which is whole for each that is
+// loaded from the cache while another one is.
+func TestEqualCode(t *testing.T) {
+	t.Parallel()
+	module := func(data int) []byte {
+		b := wasmtest.New()
+		b.Import("proc_exit")
+		b.Memory(1)
+		kinds := []binary.ValType{wasmtest.TypeI32, wasmtest.TypeI64, binary.F32, binary.F64}
+		for i := range 512 { // wazero does a little for each type after it lets others find the module
+			var params []binary.ValType
+			for digit := range 5 {
+				params = append(params, kinds[i>>(2*digit)&3])
+			}
+			b.Type(params, nil)
+		}
+		b.Data(0, fmt.Sprint(data))
+		b.Command(wasmtest.I32(0) + wasmtest.Load8 + wasmtest.Call(0))
+		return b.Bytes()
+	}
+	dir := t.TempDir()
+	for range 20 {
+		e := musttest.Get(wasm.Open(&wasm.Options{CacheDir: dir}))(t)
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				m, err := e.Compile(t.Context(), module(i), nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				out, err := m.Run(t.Context(), &wasm.Run{})
+				if err != nil || out.Ended != wasm.Exited || out.ExitCode != uint32('0'+i) {
+					t.Errorf("module %d: %+v, %v", i, out, err)
+				}
+			})
+		}
+		wg.Wait()
+		musttest.Do(t, e.Close())
 	}
 }
 

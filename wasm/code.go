@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -45,8 +46,13 @@ func (e *Engine) code(metered []byte, trusted bool) (wazero.CompiledModule, erro
 }
 
 // compileCode is wazero's part. It allocates what the header of a cached file
-// says, and panics where that is absurd.
+// says, and panics where that is absurd. It lets others find a module that it loads from
+// the cache before the module is whole, and modules of strangers can be equal but for their
+// data, so that equal ones wait for each other here.
 func (e *Engine) compileCode(ctx context.Context, metered []byte) (c wazero.CompiledModule, err error) {
+	turn := &e.turns[maphash.Bytes(e.seed, metered)%uint64(len(e.turns))]
+	turn.Lock()
+	defer turn.Unlock()
 	defer func() {
 		if p := recover(); p != nil {
 			c, err = nil, fmt.Errorf("the compiler failed: %v", p)

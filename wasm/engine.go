@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"os"
 	"runtime"
 	"slices"
@@ -73,11 +74,14 @@ type Engine struct {
 	// Compilations under way, by the module's key.
 	flights   map[string]*flight
 	compiling sync.WaitGroup
+
+	turns [256]sync.Mutex // of compilations, by the hash of what is compiled
+	seed  maphash.Seed
 }
 
 // Open makes an engine.
 func Open(opts *Options) (*Engine, error) {
-	e := &Engine{imports: importTypes(), open: map[*Module]struct{}{}, flights: map[string]*flight{}}
+	e := &Engine{imports: importTypes(), open: map[*Module]struct{}{}, flights: map[string]*flight{}, seed: maphash.MakeSeed()}
 	if opts != nil {
 		e.o = *opts
 	}
