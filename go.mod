@@ -19,6 +19,7 @@ require (
 	github.com/landlock-lsm/go-landlock v0.11.0
 	github.com/maypok86/otter/v2 v2.4.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0
+	github.com/netresearch/go-cron v0.9.1
 	github.com/opencontainers/image-spec v1.1.1
 	github.com/paralin/go-quickjs-wasi v0.11.0
 	github.com/pressly/goose/v3 v3.29.0

@@ -99,7 +99,7 @@ type request struct {
 }
 
 // things are what requests name: those of our tenant, or others that there are not.
-type things struct{ skill, version, execution, artifact, approval, conversation, file, space string }
+type things struct{ skill, version, execution, artifact, approval, conversation, file, space, schedule string }
 
 // requestFor makes a request for a route, about these things.
 func requestFor(t testing.TB, r api.Route, about things) request {
@@ -107,7 +107,7 @@ func requestFor(t testing.TB, r api.Route, about things) request {
 	out := request{method: r.Method}
 	out.path = strings.NewReplacer(
 		"/v1/skills/{id}/versions/{version}", "/v1/skills/skill_"+about.skill+"/versions/1.0.0", "/v1/skills/{id}", "/v1/skills/skill_"+about.skill, "/v1/files/{id}", "/v1/files/file-"+about.file,
-		"/files/{id}", "/files/"+about.file, "/workspaces/{id}", "/workspaces/"+about.space,
+		"/files/{id}", "/files/"+about.file, "/workspaces/{id}", "/workspaces/"+about.space, "/schedules/{name}", "/schedules/"+about.schedule,
 		"/executions/{id}", "/executions/"+about.execution, "/approvals/{id}", "/approvals/"+about.approval, "{session_id}", about.execution,
 		"/conversations/{id}", "/conversations/"+about.conversation, "{id}", about.skill, "{name}", "unit-converter", "protected-resource/{path}", "protected-resource/mcp", "{path}", "references/conversion-table.md", "{script}", "convert.py",
 		"{version}", about.version, "{artifact}", about.artifact,
@@ -132,6 +132,8 @@ func requestFor(t testing.TB, r api.Route, about things) request {
 		out.body = `{"digest":"sha256:1"}`
 	case "POST /workspaces/{id}:fork":
 		out.body = `{"id":"f-` + about.execution + `"}`
+	case "POST /schedules":
+		out.body = `{"name":"s-` + about.execution + `","skill":"` + about.skill + `","cron":"@yearly"}`
 	case "POST /agent/chat":
 		out.body = `{"message":"go on","conversation_id":"` + about.conversation + `"}`
 	case "POST /code:run":
@@ -224,8 +226,11 @@ func (w *world) ours(t *testing.T, word string) things {
 	musttest.Do(t, err)
 	musttest.Do(t, w.spaces.Save(t.Context(), w.keys["ann"], space, &records.WorkspaceChange{Written: []skill.Artifact{{Name: "mark.txt", Data: []byte("mark")}}}))
 	leave()
+	if resp, body := w.as(t, "ann", "POST", "/schedules", `{"name":"mark-schedule","skill":"mark-skill","cron":"@yearly"}`); resp.StatusCode != 201 && resp.StatusCode != 409 {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
 	return things{
-		space: "mark-space",
+		space: "mark-space", schedule: "mark-schedule",
 		file:  hex.EncodeToString(sum[:]),
 		skill: "mark-skill", version: "1.0.0-mark", artifact: "mark/of%20a+b.csv",
 		execution:    w.run(t, "ann", "mark-skill", `{"mark":"`+word+`"}`),
@@ -236,7 +241,7 @@ func (w *world) ours(t *testing.T, word string) things {
 
 // nothings are as many things that there are not.
 func nothings() things {
-	return things{file: strings.Repeat("4e", 32), space: "kram-space", skill: "kram-skill", version: "1.0.0-kram", artifact: "kram/of%20a+b.csv", execution: storetest.ExecutionID(0xffffff), approval: storetest.ExecutionID(0xeeeeee), conversation: storetest.ExecutionID(0xdddddd)}
+	return things{file: strings.Repeat("4e", 32), space: "kram-space", schedule: "kram-schedule", skill: "kram-skill", version: "1.0.0-kram", artifact: "kram/of%20a+b.csv", execution: storetest.ExecutionID(0xffffff), approval: storetest.ExecutionID(0xeeeeee), conversation: storetest.ExecutionID(0xdddddd)}
 }
 
 // A03: another tenant that asks for what is ours, by every route and every way to name it,
@@ -281,7 +286,7 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 		ask(requestFor(t, r, own), requestFor(t, r, none))
 	}
 	for _, query := range []string{"trace=trace-mark-ann", "session=" + own.execution, "principal=mark-ann", "skill=mark-skill", "tenant=" + ours, "limit=100", "cursor=" + cursorQuery(cursor)} {
-		for _, path := range []string{"/executions?", "/skills?", "/approvals?", "/files?", "/workspaces?", "/agent/conversations?"} {
+		for _, path := range []string{"/executions?", "/skills?", "/approvals?", "/files?", "/workspaces?", "/schedules?", "/agent/conversations?"} {
 			r := request{method: "GET", path: path + query}
 			n := request{method: "GET", path: path + strings.NewReplacer("mark", "kram", own.execution, none.execution).Replace(query)}
 			ask(r, n)

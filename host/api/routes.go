@@ -108,6 +108,7 @@ func (s *Server) table() []Route {
 	executions := func(h fiber.Handler) fiber.Handler { return only(o.Executions != nil, errNoExecutions, h) }
 	files := func(h fiber.Handler) fiber.Handler { return only(o.Files != nil, errNoFiles, h) }
 	spaces := func(h fiber.Handler) fiber.Handler { return only(o.Workspaces != nil, errNoWorkspaces, h) }
+	schedules := func(h fiber.Handler) fiber.Handler { return only(o.Schedules != nil, errNoSchedules, h) }
 	sessions := func(h fiber.Handler) fiber.Handler { return only(o.Sessions != nil, errNoSessions, h) }
 	chat := func(h fiber.Handler) fiber.Handler { return only(o.Chat != nil, errAgentOff, h) }
 	changes := func(h fiber.Handler) fiber.Handler { return only(o.Definitions != nil, errDefinitionsOff, h) }
@@ -184,6 +185,10 @@ func (s *Server) table() []Route {
 		{post, pathSessions + "/{id}:run", coder, kindCall, sessions(s.runInSession)},
 		{post, pathSessions + "/{id}:fork", coder, kindDecide, sessions(s.forkSession)},
 		{post, pathSessions + "/{id}:freeze", filer, kindDecide, sessions(s.freezeSession)},
+		{get, pathSchedules, filer, kindRecord, schedules(s.listSchedules)},
+		{post, pathSchedules, filer, kindDecide, schedules(s.createSchedule)},
+		{get, pathSchedules + "/{name}", filer, kindRecord, schedules(s.getSchedule)},
+		{remove, pathSchedules + "/{name}", filer, kindDecide, schedules(s.deleteSchedule)},
 		{get, "/executions", reader, kindRecord, executions(s.listExecutions)},
 		{get, "/executions/{id}", reader, kindRecord, executions(s.getExecution)},
 		{get, "/executions/{id}/artifacts/{artifact}", reader, kindRecord, executions(s.getArtifact)},

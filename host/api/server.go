@@ -86,6 +86,7 @@ type Options struct {
 	Executions   Executions   // nil: nothing is on record
 	Files        Files        // nil: not supported
 	Workspaces   Workspaces   // nil: not supported
+	Schedules    Schedules    // nil: not supported
 	Sessions     Sessions     // nil: not supported
 	Changes      Changes      // nil: nothing is on record
 	Starter      Starter      // nil, or without Executions: no call outlives its request

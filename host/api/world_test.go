@@ -69,6 +69,10 @@ func (d *worldDoor) refuses(p skill.Principal, r skill.Request) *skill.Result {
 	return nil
 }
 
+func (d *worldDoor) Check(_ context.Context, c *records.QueuedCall) *skill.Result {
+	return d.refuses(c.Principal, *c.Request)
+}
+
 func (d *worldDoor) Invoke(ctx context.Context, p skill.Principal, r skill.Request) *skill.Result {
 	return d.Start(ctx, p, r, nil)
 }
@@ -112,9 +116,11 @@ func newWorld(t *testing.T) *world {
 	db := storetest.SQLite(t)
 	w := &world{keys: apitest.Keys{}, records: records.NewStore(db), results: records.NewResults(db), uploads: &apitest.Uploads{Dir: t.TempDir(), Skill: "mark-skill", Owner: ours}}
 	w.chat, w.react = &apitest.Chat{Now: func() time.Time { return worldTime }}, &apitest.React{}
-	var err error
+	recorded, err := records.Open(t.Context(), records.Options{Store: w.records, Log: slog.New(slog.DiscardHandler)})
+	musttest.Do(t, err)
 	w.manager, err = records.NewManager(records.ManagerOptions{
 		Records: w.records, Results: w.results, Long: 8, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return worldTime },
+		Queue: &records.QueueOptions{DB: db, Record: recorded},
 		Replay: func(_ context.Context, _ skill.Principal, id string) (any, error) {
 			return map[string]any{"identical": true, "of": id}, nil
 		},
@@ -141,7 +147,7 @@ func newWorld(t *testing.T) *world {
 		dir := t.TempDir()
 		w.files = records.NewFiles(records.FilesOptions{DB: db, Dir: func(tenant string) string { return filepath.Join(dir, "t-"+tenant) }, Now: func() time.Time { return worldTime }})
 		w.spaces = records.NewWorkspaces(w.files)
-		o.Files, o.Workspaces = w.files, w.spaces
+		o.Files, o.Workspaces, o.Schedules = w.files, w.spaces, w.manager.Schedules(w.door)
 		o.Metrics, o.Usage, o.Grants = apitest.Metrics, apitest.Usage, newScriptGrants(t)
 		metadata := []byte(`{"resource": "https://skills.example.com/mcp", "authorization_servers": ["https://login.example.com"]}`)
 		o.Resource.Documents = map[string][]byte{"": metadata, "/mcp": metadata}
@@ -152,6 +158,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() {
 		_ = m.Close()
 		_ = w.manager.Close(context.Background())
+		_ = recorded.Close(context.Background())
 		_ = w.approvals.Close()
 	})
 	w.keys["ann"] = skill.Principal{ID: "mark-ann", Type: skill.Agent, Tenant: ours, Scopes: all(), Key: "mark-key"}

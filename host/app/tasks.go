@@ -42,6 +42,17 @@ func (h *Host) EndWorkspace(ctx context.Context, id string) {
 	_ = h.kept.spaces.Delete(ctx, skill.Local(), id) // it expires
 }
 
+// schedules are calls that are made again and again; nil where none are queued.
+func (h *Host) schedules() api.Schedules {
+	if h.kept.executions == nil {
+		return nil
+	}
+	if s := h.kept.executions.Schedules(h.door); s != nil {
+		return s
+	}
+	return nil
+}
+
 // worker runs queued calls.
 func (h *Host) worker() records.Worker {
 	now := func(ctx context.Context, p skill.Principal, accepted time.Time) (skill.Principal, error) {

@@ -26,6 +26,7 @@ const mostTurns = 10_000
 type Worker struct {
 	// Door runs them; *dispatch.Dispatcher is one.
 	Door interface {
+		Idempotent(c *QueuedCall) bool
 		Start(ctx context.Context, p skill.Principal, r skill.Request, started func(executionID string)) *skill.Result
 		StartScript(ctx context.Context, p skill.Principal, r skill.ScriptRequest, started func(executionID string)) *skill.Result
 	}
@@ -75,6 +76,7 @@ func (m *Manager) Work(ctx context.Context, by Worker) {
 			return
 		case <-wake:
 		case <-look.C:
+			w.try(ctx, w.makeDue)
 		case <-rescue.C:
 			w.try(ctx, w.rescueLost)
 		}

@@ -107,32 +107,35 @@ type queue struct{ db *store.DB }
 
 // put adds a call, unless its tenant has more than most then.
 func (q queue) put(ctx context.Context, c *QueuedCall, most Room) error {
+	return q.db.InTurn(ctx, store.Plain(c.Principal.Tenant), func() error {
+		return q.db.InTx(ctx, func(tx *sql.Tx) error { return q.insert(ctx, tx, c, most) })
+	})
+}
+
+// insert is put in a transaction.
+func (q queue) insert(ctx context.Context, tx *sql.Tx, c *QueuedCall, most Room) error {
 	body, err := c.body()
 	if err != nil {
 		return err
 	}
+	var bytes, items int64
 	tenant, size := store.Plain(c.Principal.Tenant), Size("", int64(len(body)))
-	return q.db.InTurn(ctx, tenant, func() error {
-		return q.db.InTx(ctx, func(tx *sql.Tx) error {
-			var bytes, items int64
-			err := tx.QueryRowContext(ctx, `INSERT INTO queued_sums (tenant, bytes, items) VALUES ($1, $2, 1)
-				ON CONFLICT (tenant) DO UPDATE SET bytes = queued_sums.bytes + excluded.bytes, items = queued_sums.items + 1 RETURNING bytes, items`, tenant, size).Scan(&bytes, &items)
-			if err != nil {
-				return err
-			}
-			if bytes > most.Bytes || items > most.Items {
-				return errQueueFull
-			}
-			e, again := c.started(), 0
-			if c.Again {
-				again = 1 + mostAgain
-			}
-			_, err = tx.ExecContext(ctx, `INSERT INTO queued_calls (id, tenant, principal_id, principal_type, skill_name, script, session_id, trace_id, created_at, bytes, body, again)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`, c.ExecutionID, tenant, store.Plain(c.Principal.ID), string(c.Principal.Type), store.Plain(e.Skill), store.Plain(e.Script),
-				store.Plain(e.Session), store.Plain(e.TraceID), q.db.At(c.At), size, body, again)
-			return err
-		})
-	})
+	err = tx.QueryRowContext(ctx, `INSERT INTO queued_sums (tenant, bytes, items) VALUES ($1, $2, 1)
+		ON CONFLICT (tenant) DO UPDATE SET bytes = queued_sums.bytes + excluded.bytes, items = queued_sums.items + 1 RETURNING bytes, items`, tenant, size).Scan(&bytes, &items)
+	if err != nil {
+		return err
+	}
+	if bytes > most.Bytes || items > most.Items {
+		return errQueueFull
+	}
+	e, again := c.started(), 0
+	if c.Again {
+		again = 1 + mostAgain
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO queued_calls (id, tenant, principal_id, principal_type, skill_name, script, session_id, trace_id, created_at, bytes, body, again)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`, c.ExecutionID, tenant, store.Plain(c.Principal.ID), string(c.Principal.Type), store.Plain(e.Skill), store.Plain(e.Script),
+		store.Plain(e.Session), store.Plain(e.TraceID), q.db.At(c.At), size, body, again)
+	return err
 }
 
 // nextTenant gives the tenant after one that has calls that wait; "" if there is none.

@@ -46,6 +46,7 @@ func (r *runs) count(id string) int {
 // queuing is a host with queued calls and a door that has all on record.
 type queuing struct {
 	*records.Manager
+	door
 	log    *records.Log
 	runs   *runs
 	admit  func(p skill.Principal) error // nil: all

@@ -452,6 +452,12 @@ export type ConversationSummary = {
   updated_at: string;
 };
 
+/**
+ * Minute, hour, day of month, month and day of week, or `@hourly`, `@daily`, `@weekly`, `@monthly` or `@yearly`.
+ * A time that the zone leaves out comes an hour later; one that comes twice is the first one.
+ */
+export type Cron = string;
+
 /** The decision; optional. */
 export type Decision = {
   /** The digest that the version must have, else the answer is CONFLICT: of a rollback, the version that becomes the current one. */
@@ -705,6 +711,12 @@ export type Meta = {
   version: string;
 };
 
+/**
+ * What happens to times at which no host was running: `run` makes one call for all of them as soon as a
+ * host is running, `skip` none.
+ */
+export type Missed = "run" | "skip";
+
 /** An accepted upload, or a defined skill. */
 export type NewSkill = UploadResult | Skill;
 
@@ -807,6 +819,52 @@ export type ResourceMetadata = {
   resource_name?: string;
   /** The scopes to request. */
   scopes_supported?: string[];
+};
+
+/** A call that is made again and again. */
+export type Schedule = {
+  created_at: string;
+  cron: Cron;
+  input: Record<string, unknown>;
+  /** When the last call was made. */
+  last_at?: string;
+  /** Of that call. */
+  last_execution_id?: string;
+  missed: Missed;
+  name: ScheduleName;
+  next_at: string;
+  skill: SkillId;
+  /**
+   * Why the last time has no call. `CONFLICT`: the call before had not ended. `RATE_LIMITED`: too many
+   * calls of the tenant were queued.
+   */
+  skipped?: "CONFLICT" | "RATE_LIMITED";
+  time_zone: TimeZone;
+  version?: string;
+};
+
+export type ScheduleList = {
+  data: Schedule[];
+  /** The cursor of the next page; null: this is the last one. */
+  next: string | null;
+};
+
+export type ScheduleName = string;
+
+export type ScheduleRequest = {
+  busy?: Busy;
+  commit?: Commit;
+  cron: Cron;
+  /** Input as the skill's input_schema says. At most 64 KiB. */
+  input?: Record<string, unknown>;
+  limits?: RequestLimits;
+  missed?: Missed;
+  name: ScheduleName;
+  skill: SkillId;
+  time_zone?: TimeZone;
+  /** A version of the skill; default: the enabled one of each time. */
+  version?: string;
+  workspace?: WorkspaceId;
 };
 
 export type ScriptAsk = {
@@ -1048,6 +1106,9 @@ export type TenantUsage = {
     used: number;
   }[];
 };
+
+/** A name of the IANA database. */
+export type TimeZone = string;
 
 /**
  * The tools of the model: `all` (every skill), `code` (`search_skills`, `run_code` and those of
@@ -2660,6 +2721,131 @@ export interface paths {
         408: Problem;
         413: Problem;
         431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/schedules": {
+    /** List your schedules by name. (listSchedules) */
+    GET: {
+      query?: {
+        /** Maximum number of entries. */
+        limit?: number;
+        /** The `next` value of the previous page. */
+        cursor?: string;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: ScheduleList;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+    /** Have a skill called again and again. (createSchedule) */
+    POST: {
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      body: ScheduleRequest;
+      answers: {
+        201: Schedule;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        415: Problem;
+        422: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/schedules/{name}": {
+    /** Get a schedule. (getSchedule) */
+    GET: {
+      path: {
+        /** The name of the schedule. */
+        name: ScheduleName;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: Schedule;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+    /** Delete a schedule. (deleteSchedule) */
+    DELETE: {
+      path: {
+        /** The name of the schedule. */
+        name: ScheduleName;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        204: undefined;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
         500: Problem;
         503: Problem;
       };
