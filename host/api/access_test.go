@@ -107,7 +107,7 @@ func requestFor(t testing.TB, r api.Route, about things) request {
 	out := request{method: r.Method}
 	out.path = strings.NewReplacer(
 		"/v1/skills/{id}/versions/{version}", "/v1/skills/skill_"+about.skill+"/versions/1.0.0", "/v1/skills/{id}", "/v1/skills/skill_"+about.skill, "/v1/files/{id}", "/v1/files/file-"+about.file,
-		"/files/{id}", "/files/"+about.file, "/workspaces/{id}", "/workspaces/"+about.space, "/schedules/{name}", "/schedules/"+about.schedule,
+		"/files/{id}", "/files/"+about.file, "/workspaces/{id}", "/workspaces/"+about.space, "/schedules/{name}", "/schedules/"+about.schedule, "/webhooks/{name}", "/webhooks/"+about.schedule,
 		"/executions/{id}", "/executions/"+about.execution, "/approvals/{id}", "/approvals/"+about.approval, "{session_id}", about.execution,
 		"/conversations/{id}", "/conversations/"+about.conversation, "{id}", about.skill, "{name}", "unit-converter", "protected-resource/{path}", "protected-resource/mcp", "{path}", "references/conversion-table.md", "{script}", "convert.py",
 		"{version}", about.version, "{artifact}", about.artifact,
@@ -134,6 +134,8 @@ func requestFor(t testing.TB, r api.Route, about things) request {
 		out.body = `{"id":"f-` + about.execution + `"}`
 	case "POST /schedules":
 		out.body = `{"name":"s-` + about.execution + `","skill":"` + about.skill + `","cron":"@yearly"}`
+	case "POST /webhooks":
+		out.body = `{"name":"w","url":"https://refused.example.com/"}`
 	case "POST /agent/chat":
 		out.body = `{"message":"go on","conversation_id":"` + about.conversation + `"}`
 	case "POST /code:run":
@@ -226,8 +228,10 @@ func (w *world) ours(t *testing.T, word string) things {
 	musttest.Do(t, err)
 	musttest.Do(t, w.spaces.Save(t.Context(), w.keys["ann"], space, &records.WorkspaceChange{Written: []skill.Artifact{{Name: "mark.txt", Data: []byte("mark")}}}))
 	leave()
-	if resp, body := w.as(t, "ann", "POST", "/schedules", `{"name":"mark-schedule","skill":"mark-skill","cron":"@yearly"}`); resp.StatusCode != 201 && resp.StatusCode != 409 {
-		t.Fatalf("%d %s", resp.StatusCode, body)
+	for path, body := range map[string]string{"/schedules": `"skill":"mark-skill","cron":"@yearly"`, "/webhooks": `"url":"https://mark.example.com/"`} {
+		if resp, body := w.as(t, "ann", "POST", path, `{"name":"mark-schedule",`+body+`}`); resp.StatusCode != 201 && resp.StatusCode != 409 {
+			t.Fatalf("%d %s", resp.StatusCode, body)
+		}
 	}
 	return things{
 		space: "mark-space", schedule: "mark-schedule",
@@ -286,7 +290,7 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 		ask(requestFor(t, r, own), requestFor(t, r, none))
 	}
 	for _, query := range []string{"trace=trace-mark-ann", "session=" + own.execution, "principal=mark-ann", "skill=mark-skill", "tenant=" + ours, "limit=100", "cursor=" + cursorQuery(cursor)} {
-		for _, path := range []string{"/executions?", "/skills?", "/approvals?", "/files?", "/workspaces?", "/schedules?", "/agent/conversations?"} {
+		for _, path := range []string{"/executions?", "/skills?", "/approvals?", "/files?", "/workspaces?", "/schedules?", "/webhooks?", "/agent/conversations?"} {
 			r := request{method: "GET", path: path + query}
 			n := request{method: "GET", path: path + strings.NewReplacer("mark", "kram", own.execution, none.execution).Replace(query)}
 			ask(r, n)

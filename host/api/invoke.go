@@ -35,6 +35,9 @@ func (s *Server) invoke(c *fiber.Ctx) error {
 // callSkill answers with what a call of a skill comes to.
 func (s *Server) callSkill(c *fiber.Ctx, req skill.Request) error {
 	p := principalOf(c.Context())
+	if req.Webhook != "" && !s.wantsLong(c.Context()) {
+		return invalidField("webhook", "needs Prefer: respond-async, and the scope executions:read")
+	}
 	return s.call(c, func(run context.Context, started func(string)) *skill.Result {
 		if started == nil {
 			return s.opt.Door.Invoke(run, p, req)
@@ -132,6 +135,7 @@ func decodeInvoke(b []byte, to *skill.Request) error {
 		{"version", text(&to.Version, 64)},
 		{"files", filesOf(&to.Files)},
 		{"limits", limits(&to.Limits)},
+		webhook(&to.Webhook),
 	}, workspaceOf(&to.Workspace)...)
 	var err error
 	if len(b) > dispatch.HeavyInput {

@@ -109,6 +109,7 @@ func (s *Server) table() []Route {
 	files := func(h fiber.Handler) fiber.Handler { return only(o.Files != nil, errNoFiles, h) }
 	spaces := func(h fiber.Handler) fiber.Handler { return only(o.Workspaces != nil, errNoWorkspaces, h) }
 	schedules := func(h fiber.Handler) fiber.Handler { return only(o.Schedules != nil, errNoSchedules, h) }
+	hooks := func(h fiber.Handler) fiber.Handler { return only(o.Webhooks != nil, errNoWebhooks, h) }
 	sessions := func(h fiber.Handler) fiber.Handler { return only(o.Sessions != nil, errNoSessions, h) }
 	chat := func(h fiber.Handler) fiber.Handler { return only(o.Chat != nil, errAgentOff, h) }
 	changes := func(h fiber.Handler) fiber.Handler { return only(o.Definitions != nil, errDefinitionsOff, h) }
@@ -189,6 +190,10 @@ func (s *Server) table() []Route {
 		{post, pathSchedules, filer, kindDecide, schedules(s.createSchedule)},
 		{get, pathSchedules + "/{name}", filer, kindRecord, schedules(s.getSchedule)},
 		{remove, pathSchedules + "/{name}", filer, kindDecide, schedules(s.deleteSchedule)},
+		{get, pathWebhooks, filer, kindRecord, hooks(s.listWebhooks)},
+		{post, pathWebhooks, filer, kindDecide, hooks(s.createWebhook)},
+		{get, pathWebhooks + "/{name}", filer, kindRecord, hooks(s.getWebhook)},
+		{remove, pathWebhooks + "/{name}", filer, kindDecide, hooks(s.deleteWebhook)},
 		{get, "/executions", reader, kindRecord, executions(s.listExecutions)},
 		{get, "/executions/{id}", reader, kindRecord, executions(s.getExecution)},
 		{get, "/executions/{id}/artifacts/{artifact}", reader, kindRecord, executions(s.getArtifact)},

@@ -38,6 +38,7 @@ func (s *Server) createSchedule(c *fiber.Ctx) error {
 		{"input", object(&r.Input)},
 		{"version", text(&r.Version, 64)},
 		{"limits", limits(&r.Limits)},
+		webhook(&r.Webhook),
 	}, workspaceOf(&r.Workspace)...)
 	err := readMembers(ctx.Request.Body(), "", members)
 	if err != nil {

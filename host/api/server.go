@@ -87,6 +87,7 @@ type Options struct {
 	Files        Files        // nil: not supported
 	Workspaces   Workspaces   // nil: not supported
 	Schedules    Schedules    // nil: not supported
+	Webhooks     Webhooks     // nil: off
 	Sessions     Sessions     // nil: not supported
 	Changes      Changes      // nil: nothing is on record
 	Starter      Starter      // nil, or without Executions: no call outlives its request

@@ -120,7 +120,12 @@ func newWorld(t *testing.T) *world {
 	musttest.Do(t, err)
 	w.manager, err = records.NewManager(records.ManagerOptions{
 		Records: w.records, Results: w.results, Long: 8, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return worldTime },
-		Queue: &records.QueueOptions{DB: db, Record: recorded},
+		Queue: &records.QueueOptions{DB: db, Record: recorded, Post: &records.Post{Permits: func(url string) error {
+			if url == "https://refused.example.com/" {
+				return &skill.Error{Code: skill.InvalidArgument, Message: "not permitted"}
+			}
+			return nil
+		}}},
 		Replay: func(_ context.Context, _ skill.Principal, id string) (any, error) {
 			return map[string]any{"identical": true, "of": id}, nil
 		},
@@ -147,7 +152,7 @@ func newWorld(t *testing.T) *world {
 		dir := t.TempDir()
 		w.files = records.NewFiles(records.FilesOptions{DB: db, Dir: func(tenant string) string { return filepath.Join(dir, "t-"+tenant) }, Now: func() time.Time { return worldTime }})
 		w.spaces = records.NewWorkspaces(w.files)
-		o.Files, o.Workspaces, o.Schedules = w.files, w.spaces, w.manager.Schedules(w.door)
+		o.Files, o.Workspaces, o.Schedules, o.Webhooks = w.files, w.spaces, w.manager.Schedules(w.door), w.manager.Webhooks()
 		o.Metrics, o.Usage, o.Grants = apitest.Metrics, apitest.Usage, newScriptGrants(t)
 		metadata := []byte(`{"resource": "https://skills.example.com/mcp", "authorization_servers": ["https://login.example.com"]}`)
 		o.Resource.Documents = map[string][]byte{"": metadata, "/mcp": metadata}

@@ -51,7 +51,7 @@ func (h *Host) openKept() error {
 	if err := k.sameClock(); err != nil {
 		return err
 	}
-	k.executions, err = records.NewManager(records.ManagerOptions{Now: k.log.DatabaseTime, Records: k.log.Store(), Results: records.NewResults(k.db), Keep: s.ResultTime(), Logs: records.Logs(s.KeepLogs), Log: h.log, Replay: h.replay, Alone: h.alone, Queue: &records.QueueOptions{DB: k.db, Record: k.log}})
+	k.executions, err = records.NewManager(records.ManagerOptions{Now: k.log.DatabaseTime, Records: k.log.Store(), Results: records.NewResults(k.db), Keep: s.ResultTime(), Logs: records.Logs(s.KeepLogs), Log: h.log, Replay: h.replay, Alone: h.alone, Queue: &records.QueueOptions{DB: k.db, Record: k.log, Post: h.post()}})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,52 @@ import (
 	"openskill/internal/musttest"
 	"openskill/sdk/skill"
 )
+
+// A schedule makes calls as its key may, and ends when that is revoked.
+func TestRevocationEndsSchedules(t *testing.T) {
+	w := working10s(t, workingSettings(t))
+	id, key := w.newKey(t, 0)
+	resp, body := w.answer(t, key, "POST", "/schedules", `{"name": "s", "skill": "slowly", "input": {"text": "x"}, "cron": "@yearly"}`)
+	if resp.StatusCode != http.StatusCreated || resp.Header.Get("Location") != "/schedules/s" {
+		t.Fatalf("%s %s", resp.Status, body)
+	}
+	due := func() (code int, s skill.Schedule) {
+		t.Helper()
+		musttest.Get(w.db.Exec(t.Context(), "UPDATE schedules SET next_at = next_at - 3600000000 * 24 * 366"))(t)
+		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			resp, body := w.answer(t, key, "GET", "/schedules/s", "")
+			if err := json.Unmarshal([]byte(body), &s); err != nil || resp.StatusCode != http.StatusOK || s.NextAt.After(time.Now()) {
+				return resp.StatusCode, s
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%+v", s)
+			}
+		}
+	}
+	code, s := due()
+	if code != http.StatusOK || s.LastID == "" {
+		t.Fatalf("%d, %+v", code, s)
+	}
+	if resp, body := w.answer(t, key, "GET", "/executions/"+s.LastID, ""); resp.StatusCode != http.StatusOK || !strings.Contains(body, `"skill":"slowly"`) {
+		t.Errorf("%s %s", resp.Status, body)
+	}
+	if resp, body := w.answer(t, key, "POST", "/schedules", `{"name": "other", "skill": "nothing", "cron": "@yearly"}`); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("%s %s", resp.Status, body)
+	}
+	musttest.Get(w.keys.Revoke(t.Context(), id))(t)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // the host hears of it in a moment
+		if n := musttest.Get(w.db.Exec(t.Context(), "UPDATE schedules SET next_at = 1, last_id = ''"))(t); n == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the schedule goes on")
+		}
+	}
+	list := musttest.Get(records.NewStore(w.db).Changes(t.Context(), records.ChangeQuery{Tenant: "acme", Limit: 10}))(t)
+	if c := list[len(list)-1]; !slices.ContainsFunc(list, func(c records.Change) bool { return c.Action == "schedule.end" && c.Subject == "s" }) {
+		t.Errorf("%+v", c)
+	}
+}
 
 // Calls that find no place are queued, over HTTP and over MCP; a key that is revoked meanwhile ends the one that runs and
 // those that wait, all on record.

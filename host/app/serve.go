@@ -136,7 +136,7 @@ func (h *Host) apiOptions() api.Options {
 		Door: h, Catalogue: h.Catalogue(), Authenticate: h.authenticate(), Executions: h.kept.executions, Files: h.kept.files, Workspaces: h.kept.spaces, Sessions: h.kept.sessions, Starter: h.door, Usage: h.Usage,
 		Chat: h.agent, React: h.agent, AgentSkills: h.agents, Tools: h.Tools, Search: h.Search, SkillArchive: h.SkillArchive, Approvals: h.approvals, Grants: h.Allowing(), ScriptArgs: agentskills.Arguments,
 		Logger: h.log, Version: Version, BodyLimit: h.settings.MaxBody(), UploadLimit: h.settings.MaxUpload(), Alone: h.alone,
-		Reads: api.NewReads(h.alone), Rates: h.rates, Schedules: h.schedules(),
+		Reads: api.NewReads(h.alone), Rates: h.rates, Schedules: h.schedules(), Webhooks: h.webhooks(),
 	}
 }
 

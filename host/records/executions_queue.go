@@ -41,6 +41,7 @@ type QueueOptions struct {
 	DB     *store.DB // required
 	Record *Log      // has the calls that are refused when their turn comes; required
 	Most   Room      // of one tenant; 0: 100,000 calls, 1 GiB
+	Post   *Post     // tells webhooks; nil: there are none
 }
 
 // queue is the table of the queued calls; nil where they are refused.
@@ -65,7 +66,12 @@ func (m *Manager) Accept(ctx context.Context, c *QueuedCall, run Run, door Door)
 	m.mu.Lock()
 	working := m.working
 	m.mu.Unlock()
-	if c.Again = working && door.Idempotent(c); !c.Again {
+	c.Again = working && door.Idempotent(c)
+	hooked := c.Request != nil && c.Request.Webhook != ""
+	if hooked && (!working || m.o.Queue.Post == nil) {
+		return "", "", nil, &skill.Error{Op: "executions.Accept", Code: skill.NotFound, Subject: "webhook", Message: "webhooks are off on this host: OPENSKILL_WEBHOOKS names no address"}
+	}
+	if !c.Again && !hooked {
 		id, r, err = m.Start(ctx, c.Principal, run)
 		if !working || id != "" || !waits(r, err) {
 			return id, Running, r, err
@@ -110,6 +116,8 @@ func (m *Manager) enqueue(ctx context.Context, c *QueuedCall) (string, error) {
 			Op: "executions.Enqueue", Code: skill.RateLimited, Details: map[string]any{"retry_after_ms": pauseLonger.Milliseconds()},
 			Message: fmt.Sprintf("too many queued calls of this tenant (at most %d calls and %d bytes); try again in %d ms", m.o.Queue.Most.Items, m.o.Queue.Most.Bytes, pauseLonger.Milliseconds()),
 		}
+	case skill.CodeOf(err) != "":
+		return "", err
 	case err != nil: // it may be there all the same, and its answer lost
 		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 		defer cancel()

@@ -60,8 +60,12 @@ func (w *work) makeCall(ctx context.Context, s *schedule, now time.Time) error {
 	r.TraceID = skill.TraceID(id.String())
 	c := &QueuedCall{ExecutionID: id.String(), At: now, Principal: s.principal, Request: &r}
 	c.Again = w.by.Door.Idempotent(c)
-	if err = w.moveOn(ctx, s, at, c, ""); errors.Is(err, errQueueFull) {
+	err = w.moveOn(ctx, s, at, c, "")
+	switch e, _ := errors.AsType[*skill.Error](err); {
+	case errors.Is(err, errQueueFull):
 		err = w.moveOn(ctx, s, at, nil, skill.RateLimited)
+	case e != nil: // of its webhook
+		err = w.moveOn(ctx, s, at, nil, e.Code)
 	}
 	w.poke()
 	return err
@@ -110,7 +114,7 @@ func (w *work) endSchedule(ctx context.Context, s *schedule, why string) error {
 	if s.damaged {
 		by.Type = skill.Agent
 	}
-	err := (&Schedules{m: w.Manager}).around(ctx, by, "end", k.id, map[string]string{"reason": why}, func(tx *sql.Tx) error {
+	err := w.changeOwn(ctx, by, "schedule.end", k.id, map[string]string{"reason": why}, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM schedules WHERE tenant = $1 AND principal = $2 AND name = $3 AND created_at = $4", k.tenant, k.principal, k.id, s.CreatedAt.UnixMicro())
 		return err
 	})

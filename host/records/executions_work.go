@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"openskill/host/internal/gate"
 	"openskill/sdk/skill"
 )
 
@@ -46,6 +47,8 @@ type work struct {
 	last     map[string]string // the principal of each tenant that was served last
 	down     bool              // the database did not answer
 
+	sending *gate.Gate // of messages to webhooks
+
 	turns  sync.Mutex
 	paused map[whose]time.Time // principals whose next call was refused for now
 	coming map[whose]bool      // principals with a call that was taken and has not begun: the next one waits for it
@@ -60,7 +63,7 @@ func (m *Manager) Work(ctx context.Context, by Worker) {
 	if q == nil {
 		return
 	}
-	w := &work{Manager: m, queue: q, by: by, instance: m.o.Queue.Record.Instance(), last: map[string]string{}, paused: map[whose]time.Time{}, coming: map[whose]bool{}}
+	w := &work{Manager: m, queue: q, by: by, instance: m.o.Queue.Record.Instance(), last: map[string]string{}, paused: map[whose]time.Time{}, coming: map[whose]bool{}, sending: gate.New(gate.Options{Places: mostSending, Alone: m.o.Alone})}
 	m.setWorking(true)
 	defer m.setWorking(false)
 	look, rescue := time.NewTicker(m.o.AskEvery), time.NewTicker(aliveEvery)
@@ -77,6 +80,7 @@ func (m *Manager) Work(ctx context.Context, by Worker) {
 		case <-wake:
 		case <-look.C:
 			w.try(ctx, w.makeDue)
+			w.try(ctx, w.deliver)
 		case <-rescue.C:
 			w.try(ctx, w.rescueLost)
 		}
@@ -264,6 +268,7 @@ func (w *work) notComing(t whose) {
 // serve runs a call that this host has taken.
 func (w *work) serve(c *QueuedCall, t whose, leave func()) {
 	defer leave()
+	defer w.tell(c)
 	defer w.letGo(c.ExecutionID)
 	came := sync.OnceFunc(func() {
 		w.notComing(t)

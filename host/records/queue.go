@@ -135,7 +135,10 @@ func (q queue) insert(ctx context.Context, tx *sql.Tx, c *QueuedCall, most Room)
 	_, err = tx.ExecContext(ctx, `INSERT INTO queued_calls (id, tenant, principal_id, principal_type, skill_name, script, session_id, trace_id, created_at, bytes, body, again)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`, c.ExecutionID, tenant, store.Plain(c.Principal.ID), string(c.Principal.Type), store.Plain(e.Skill), store.Plain(e.Script),
 		store.Plain(e.Session), store.Plain(e.TraceID), q.db.At(c.At), size, body, again)
-	return err
+	if err != nil {
+		return err
+	}
+	return q.hook(ctx, tx, c)
 }
 
 // nextTenant gives the tenant after one that has calls that wait; "" if there is none.

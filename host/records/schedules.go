@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,9 +17,9 @@ import (
 
 // Limits of schedules.
 const (
-	mostSchedules         = 1000 // of a tenant
-	mostSchedulesOfOne    = 100  // of a principal
-	mostScheduledInput    = 64 << 10
+	mostSchedules          = 1000 // of a tenant
+	mostSchedulesOfOne     = 100  // of a principal
+	mostScheduledInput     = 64 << 10
 	mostCron, mostTimeZone = 256, 64
 )
 
@@ -131,7 +130,7 @@ func (s *Schedules) Create(ctx context.Context, p skill.Principal, n *skill.Sche
 		return nil, err
 	}
 	k := keyOf(p, n.Name)
-	err = s.around(ctx, p, "create", n.Name, map[string]string{"skill": string(r.SkillID), "cron": n.Cron, "time_zone": n.TimeZone}, func(tx *sql.Tx) error {
+	err = s.m.changeOwn(ctx, p, "schedule.create", n.Name, map[string]string{"skill": string(r.SkillID), "cron": n.Cron, "time_zone": n.TimeZone}, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, "INSERT INTO schedules (tenant, principal, name, cron, time_zone, missed, body, created_at, next_at, last_at, last_id, skipped)"+
 			" SELECT $1, $2, $3, $4, $5, $6, $7, CAST($8 AS BIGINT), CAST($9 AS BIGINT), 0, '', ''"+
 			" WHERE (SELECT COUNT(*) FROM schedules WHERE tenant = $1) < $10 AND (SELECT COUNT(*) FROM schedules WHERE tenant = $1 AND principal = $2) < $11 ON CONFLICT (tenant, principal, name) DO NOTHING",
@@ -158,20 +157,15 @@ func changed(res sql.Result, err, none error) error {
 	return none
 }
 
-// around puts a change of a schedule on record, and makes it.
-func (s *Schedules) around(ctx context.Context, by skill.Principal, what, name string, details map[string]string, do func(tx *sql.Tx) error) error {
-	db := s.m.o.Queue.DB
-	return Around(ctx, NewStore(db), by, Change{Tenant: by.Tenant, Action: "schedule." + what, Subject: name, Details: details}, func() error {
-		return unavailableSchedules(db.InTurn(ctx, by.Tenant, func() error { return db.InTx(ctx, do) }))
+// changeOwn puts a change of what belongs to a principal on record, and makes it.
+func (m *Manager) changeOwn(ctx context.Context, by skill.Principal, action, name string, details map[string]string, do func(tx *sql.Tx) error) error {
+	db := m.o.Queue.DB
+	return Around(ctx, NewStore(db), by, Change{Tenant: by.Tenant, Action: action, Subject: name, Details: details}, func() error {
+		if err := db.InTurn(ctx, by.Tenant, func() error { return db.InTx(ctx, do) }); err != nil {
+			return cannotKeep(action, err)
+		}
+		return nil
 	})
-}
-
-// unavailableSchedules says plainly what an error of the database means.
-func unavailableSchedules(err error) error {
-	if _, plain := errors.AsType[*skill.Error](err); err == nil || plain {
-		return err
-	}
-	return &skill.Error{Op: "schedules", Code: skill.AuditUnavailable, Message: "the database does not answer; retry", Err: err}
 }
 
 // Get returns a schedule of the principal.
@@ -182,7 +176,7 @@ func (s *Schedules) Get(ctx context.Context, p skill.Principal, name string) (*s
 		return nil, noSchedule(name)
 	}
 	if err != nil {
-		return nil, unavailableSchedules(err)
+		return nil, cannotKeep("schedules.Get", err)
 	}
 	return &list[0].Schedule, nil
 }
@@ -196,7 +190,7 @@ func (s *Schedules) List(ctx context.Context, p skill.Principal, cursor string, 
 	k := keyOf(p, cursor)
 	list, err := store.All(ctx, s.m.o.Queue.DB.Read, scanSchedule, "SELECT "+scheduleColumns+" FROM schedules WHERE tenant = $1 AND principal = $2 AND name > $3 ORDER BY name LIMIT $4", k.tenant, k.principal, k.id, limit+1)
 	if err != nil {
-		return nil, "", unavailableSchedules(err)
+		return nil, "", cannotKeep("schedules.Get", err)
 	}
 	if len(list) > limit {
 		list, more = list[:limit], list[limit-1].Name
@@ -213,7 +207,7 @@ func (s *Schedules) Delete(ctx context.Context, p skill.Principal, name string) 
 		return err
 	}
 	k := keyOf(p, name)
-	return s.around(ctx, p, "delete", name, nil, func(tx *sql.Tx) error {
+	return s.m.changeOwn(ctx, p, "schedule.delete", name, nil, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, "DELETE FROM schedules WHERE tenant = $1 AND principal = $2 AND name = $3", k.tenant, k.principal, k.id)
 		return changed(res, err, noSchedule(name))
 	})

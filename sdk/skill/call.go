@@ -19,6 +19,7 @@ type Request struct {
 	Workspace WorkspaceRef    // zero: none
 	Limits    Limits          // may only lower what manifest and host say; zero: no opinion
 	Turn      Turn            // of the agent that asks; zero: none does
+	Webhook   string          // name of the caller's webhook that is told of the end; "": none. Only of a call that is queued
 
 	ExecutionID string // of a call that was queued; "": a new one
 	Again       bool   // that call has begun before, on a host that is gone

@@ -666,6 +666,7 @@ export type InvokeRequest = {
   limits?: RequestLimits;
   /** A version of the skill; default: the enabled one. */
   version?: string;
+  webhook?: WebhookName;
   workspace?: WorkspaceId;
 };
 
@@ -836,9 +837,9 @@ export type Schedule = {
   skill: SkillId;
   /**
    * Why the last time has no call. `CONFLICT`: the call before had not ended. `RATE_LIMITED`: too many
-   * calls of the tenant were queued.
+   * calls of the tenant were queued. `NOT_FOUND`: the webhook was deleted.
    */
-  skipped?: "CONFLICT" | "RATE_LIMITED";
+  skipped?: "CONFLICT" | "RATE_LIMITED" | "NOT_FOUND";
   time_zone: TimeZone;
   version?: string;
 };
@@ -864,6 +865,7 @@ export type ScheduleRequest = {
   time_zone?: TimeZone;
   /** A version of the skill; default: the enabled one of each time. */
   version?: string;
+  webhook?: WebhookName;
   workspace?: WorkspaceId;
 };
 
@@ -1292,6 +1294,36 @@ export type VersionState = {
   shared?: boolean;
   state: "enabled" | "disabled" | "quarantined" | "deleted";
   version: string;
+};
+
+/** An address that is told when calls have ended. */
+export type Webhook = {
+  created_at: string;
+  /** Of the last message. */
+  last_at?: string;
+  /** HTTP status of its answer; missing: there was none. */
+  last_status?: number;
+  name: WebhookName;
+  /** Only in the answer that creates it: `whsec_` and the base64 of the key. */
+  secret?: string;
+  url: string;
+  /** Calls of which it has not been told. */
+  waiting: number;
+};
+
+export type WebhookList = {
+  data: Webhook[];
+  /** The cursor of the next page; null: this is the last one. */
+  next: string | null;
+};
+
+/** Of a call: it is queued, needs `Prefer: respond-async`, and its end is told to this webhook. */
+export type WebhookName = string;
+
+export type WebhookRequest = {
+  name: WebhookName;
+  /** One that `OPENSKILL_WEBHOOKS` permits. */
+  url: string;
 };
 
 /** A working folder that calls share. */
@@ -4354,6 +4386,131 @@ export interface paths {
         429: VendorProblem;
         431: Problem;
         500: VendorProblem;
+      };
+    };
+  };
+  "/webhooks": {
+    /** List your webhooks by name. (listWebhooks) */
+    GET: {
+      query?: {
+        /** Maximum number of entries. */
+        limit?: number;
+        /** The `next` value of the previous page. */
+        cursor?: string;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: WebhookList;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+    /** Add a webhook. (createWebhook) */
+    POST: {
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      body: WebhookRequest;
+      answers: {
+        201: Webhook;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        415: Problem;
+        422: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+  };
+  "/webhooks/{name}": {
+    /** Get a webhook. (getWebhook) */
+    GET: {
+      path: {
+        /** The name of the webhook. */
+        name: WebhookName;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        200: Webhook;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        500: Problem;
+        503: Problem;
+      };
+    };
+    /** Delete a webhook. (deleteWebhook) */
+    DELETE: {
+      path: {
+        /** The name of the webhook. */
+        name: WebhookName;
+      };
+      header?: {
+        /**
+         * Connects log lines, records and answer of this call. A value other than 1 to 64 of `0-9 A-Z
+         * a-z . _ -` is replaced, never refused. `X-Request-Id` is used if this header is missing, and
+         * returned.
+         */
+        "X-Trace-Id"?: string;
+      };
+      answers: {
+        204: undefined;
+        400: Problem;
+        401: Problem;
+        403: Problem;
+        404: Problem;
+        405: Problem;
+        408: Problem;
+        409: Problem;
+        413: Problem;
+        429: Problem;
+        431: Problem;
+        499: Problem;
+        500: Problem;
+        503: Problem;
       };
     };
   };

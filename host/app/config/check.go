@@ -31,6 +31,13 @@ func (l *loader) check(s *Settings) {
 		{"OPENSKILL_ADMIN_LISTEN", func() error { return adminAddress(s.AdminListen) }},
 		{"OPENSKILL_HTTP_BASE_URL", func() error { return baseURL(s.HTTPBaseURL) }},
 		{"OPENSKILL_HTTP_ORIGINS", func() error { _, err := parseOrigins(s.HTTPOrigins); return err }},
+		{"OPENSKILL_WEBHOOKS", func() error {
+			if s.Webhooks == "public" {
+				return nil
+			}
+			_, err := parseOrigins(s.Webhooks)
+			return err
+		}},
 		{"OPENSKILL_TRUSTED_PROXIES", func() error { return proxies(s.TrustedProxies) }},
 		{"OPENSKILL_ANONYMOUS_SCOPES", func() error { return knownScopes(s.Anonymous()) }},
 		{"OPENSKILL_JWT_CLAIMS", func() error { _, err := parseClaims(s.JWTClaims); return err }},

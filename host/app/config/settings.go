@@ -162,6 +162,7 @@ type Settings struct {
 	DataAllow      string   `env:"OPENSKILL_DATA_ALLOW" flag:"data-allow" accepts:"entries separated by semicolons or line ends, each @tenant/skill for an upload or @skill for one of your own, and after it a folder below the data folder; without a folder: all of it" reload:"yes" doc:"data granted to skills whose manifests ask for it; default: the whole data folder for your own skills, nothing for uploads and pulled skills of strangers"`
 	TrustPolicy    string   `env:"OPENSKILL_TRUST_POLICY" flag:"trust-policy" path:"file" accepts:"a file" reload:"yes" doc:"trust policy file: accepted publishers of pulled skills; default: none, unless a command names keys"`
 	PullHosts      string   `env:"OPENSKILL_PULL_HOSTS" flag:"pull-hosts" accepts:"comma-separated hosts, each with its port unless it is 443" reload:"yes" doc:"registries, and hosts that they redirect to, for uploads by reference (POST /skills); needs a trust policy; default: none"`
+	Webhooks       string   `env:"OPENSKILL_WEBHOOKS" flag:"webhooks" accepts:"public for all https addresses of public networks; or comma-separated origins, like https://hooks.example.com; http only with a loopback host" doc:"where webhooks of callers may send; default: nowhere"`
 	UploadMB       uint64   `env:"OPENSKILL_UPLOADS" part:"mb" default:"32" flag:"uploads" min:"1" max:"1024" about:"limits of uploads" doc:"size of an archive or module in MiB"`
 	UploadSkills   int      `part:"skills" default:"100" min:"1" max:"100000" doc:"skills of a tenant"`
 	UploadVersions int      `part:"versions" default:"20" min:"1" max:"10000" doc:"versions of a skill, including deleted ones still on disk"`
@@ -286,6 +287,15 @@ func (s *Settings) AgentSkillsDirs() []string {
 		return nil
 	}
 	return filepath.SplitList(s.AgentSkills)
+}
+
+// WebhooksTo is where OPENSKILL_WEBHOOKS permits webhooks: at all public addresses, or at some origins.
+func (s *Settings) WebhooksTo() (public bool, origins []string) {
+	if s.Webhooks == "public" {
+		return true, nil
+	}
+	origins, _ = parseOrigins(s.Webhooks) // Load has checked it
+	return false, origins
 }
 
 // PullsFrom are the hosts that OPENSKILL_PULL_HOSTS names; nil: none.
