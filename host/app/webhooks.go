@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 
 	"openskill/host/api"
@@ -20,9 +19,12 @@ func (h *Host) post() *records.Post {
 	}
 	client := egress.New(&egress.Options{Log: h.log, Alone: h.alone})
 	rule := func(address string) (skill.HTTPRule, error) {
-		o, rest, err := skill.ParseHTTPOrigin(address)
-		if u, bad := url.Parse(address); err != nil || bad != nil || u.User != nil || u.Fragment != "" || rest == "" || rest[0] != '/' {
-			return skill.HTTPRule{}, &skill.Error{Op: "app.Webhooks", Code: skill.InvalidArgument, Subject: "url", Message: "invalid url: it is not like https://hooks.example.com/path"}
+		if err := egress.CheckURL(address); err != nil {
+			return skill.HTTPRule{}, err
+		}
+		o, _, err := skill.ParseHTTPOrigin(address)
+		if err != nil {
+			return skill.HTTPRule{}, err
 		}
 		a, literal := o.Address()
 		if !slices.Contains(origins, o.String()) && (!public || o.Scheme != "https" || literal && !egress.Public(a)) {

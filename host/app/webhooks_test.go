@@ -42,7 +42,7 @@ func TestWebhooks(t *testing.T) {
 		return res.StatusCode, musttest.Get(io.ReadAll(res.Body))(t)
 	}
 	for _, url := range []string{
-		"http://127.0.0.1:1/", "https://other.example.com/", receiver.URL, receiver.URL + "/#part", "http://user@" + strings.TrimPrefix(receiver.URL, "http://") + "/",
+		"http://127.0.0.1:1/", "https://other.example.com/", receiver.URL + "/../", receiver.URL + "/#part", "http://user@" + strings.TrimPrefix(receiver.URL, "http://") + "/",
 		"https://hooks.example.com:444/", "http://hooks.example.com/", "file:///etc/passwd", "https://hooks.example.com.evil.example/", "",
 	} {
 		if status, body := post("/webhooks", fmt.Sprintf(`{"name":"a","url":%q}`, url)); status != http.StatusBadRequest && status != http.StatusForbidden {

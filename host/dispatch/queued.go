@@ -23,8 +23,8 @@ func (d *Dispatcher) Check(ctx context.Context, q *records.QueuedCall) *skill.Re
 		c.admission.End()
 		if c.code != nil && c.code.session != "" && c.code.session != skill.NewSession {
 			return &skill.Error{
-				Op: "dispatch.Check", Code: skill.RateLimited, Details: map[string]any{"retry_after_ms": int64(1000)},
-				Message: "too many calls are running, and a call of a session is not queued, since another host may not have the session; try again in 1000 ms",
+				Op: "dispatch.Check", Code: skill.Conflict, Subject: "session",
+				Message: "calls of a session are not queued, since another host may not have the session; leave out the session, or the webhook or schedule",
 			}
 		}
 		return nil

@@ -44,7 +44,7 @@ func TestCheckBeforeTheQueue(t *testing.T) {
 	if r == nil || r.Error.Code != skill.InvalidArgument {
 		t.Errorf("a script: %+v", r)
 	}
-	for input, code := range map[string]skill.Code{`{"language": "python", "code": "1", "session": "s-1"}`: skill.RateLimited, `{"language": "python", "code": "1", "session": "new"}`: "", `{"language": "python", "code": "1"}`: ""} {
+	for input, code := range map[string]skill.Code{`{"language": "python", "code": "1", "session": "s-1"}`: skill.Conflict, `{"language": "python", "code": "1", "session": "new"}`: "", `{"language": "python", "code": "1"}`: ""} {
 		req := ask(skill.RunCode, input)
 		if r := codeHouse(t, nil).Check(t.Context(), &records.QueuedCall{Principal: skill.Local(), Request: &req}); (r == nil) != (code == "") || r != nil && r.Error.Code != code {
 			t.Errorf("%s: %+v", input, r)

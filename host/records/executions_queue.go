@@ -68,8 +68,13 @@ func (m *Manager) Accept(ctx context.Context, c *QueuedCall, run Run, door Door)
 	m.mu.Unlock()
 	c.Again = working && door.Idempotent(c)
 	hooked := c.Request != nil && c.Request.Webhook != ""
-	if hooked && (!working || m.o.Queue.Post == nil) {
-		return "", "", nil, &skill.Error{Op: "executions.Accept", Code: skill.NotFound, Subject: "webhook", Message: "webhooks are off on this host: OPENSKILL_WEBHOOKS names no address"}
+	switch {
+	case hooked && m.o.Queue.Post == nil:
+		return "", "", nil, &skill.Error{Op: "executions.Accept", Code: skill.NotFound, Subject: "webhook", Message: "webhooks are off on this host; to permit them, set OPENSKILL_WEBHOOKS"}
+	case hooked && !skill.ValidWorkspace(c.Request.Webhook):
+		return "", "", nil, noWebhook(c.Request.Webhook)
+	case hooked && !working:
+		return "", "", nil, &skill.Error{Op: "executions.Accept", Code: skill.RateLimited, Details: map[string]any{"retry_after_ms": int64(1000)}, Message: "the host does not run queued calls now; try again in 1000 ms"}
 	}
 	if !c.Again && !hooked {
 		id, r, err = m.Start(ctx, c.Principal, run)
@@ -78,8 +83,8 @@ func (m *Manager) Accept(ctx context.Context, c *QueuedCall, run Run, door Door)
 		}
 	}
 	if refused := door.Check(ctx, c); refused != nil {
-		if err != nil && refused.Error != nil && refused.Error.Code == skill.RateLimited { // it is not one that is queued
-			return "", "", nil, err
+		if (err != nil || r != nil) && refused.Error != nil && refused.Error.Code == skill.Conflict { // it is not one that is queued
+			return "", "", r, err
 		}
 		return "", "", refused, nil
 	}
@@ -110,13 +115,13 @@ func (m *Manager) enqueue(ctx context.Context, c *QueuedCall) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	err = m.queue().put(ctx, c, m.o.Queue.Most)
-	switch {
+	switch told, _ := errors.AsType[*skill.Error](err); {
 	case errors.Is(err, errQueueFull):
 		return "", &skill.Error{
 			Op: "executions.Enqueue", Code: skill.RateLimited, Details: map[string]any{"retry_after_ms": pauseLonger.Milliseconds()},
 			Message: fmt.Sprintf("too many queued calls of this tenant (at most %d calls and %d bytes); try again in %d ms", m.o.Queue.Most.Items, m.o.Queue.Most.Bytes, pauseLonger.Milliseconds()),
 		}
-	case skill.CodeOf(err) != "":
+	case told != nil:
 		return "", err
 	case err != nil: // it may be there all the same, and its answer lost
 		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
@@ -195,6 +200,7 @@ func (m *Manager) recordRefusal(ctx context.Context, c *QueuedCall, r *skill.Res
 	if err := to.Finished(ctx, s, f, nil); err != nil {
 		return err
 	}
+	m.tell(c)
 	return m.queue().drop(ctx, c.ExecutionID, to.Instance())
 }
 

@@ -16,30 +16,43 @@ import (
 // This part makes the calls of schedules: it puts them into the queue, in the transaction that moves the schedule on to its
 // next time. So each time has at most one call, whichever hosts look and whichever is killed meanwhile.
 
-const (
-	missedAfter = time.Minute // a call that is later is one of a time that was missed
-	mostDue     = 100         // schedules of one look
-)
+// missedAfter is how late a call is one of a time that was missed.
+const missedAfter = time.Minute
 
-// makeDue makes the calls whose time has come.
-func (w *work) makeDue(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
+// makeDue makes the calls of a caller whose time has come.
+func (w *work) makeDue(ctx context.Context, owner whose) error {
 	now := w.o.Now().UTC().Truncate(time.Microsecond)
-	due, err := store.All(ctx, w.db.Read, scanSchedule, "SELECT "+scheduleColumns+" FROM schedules WHERE next_at <= $1 ORDER BY next_at LIMIT $2", now.UnixMicro(), mostDue)
+	due, err := store.All(ctx, w.db.Read, scanSchedule, "SELECT "+scheduleColumns+" FROM schedules WHERE tenant = $1 AND principal = $2 AND next_at <= $3 ORDER BY next_at", owner.tenant, owner.principal, now.UnixMicro())
 	for _, s := range due {
-		if err := w.makeCall(ctx, s, now); err != nil {
-			return err
+		if until, passed := w.passed[s.key]; passed && now.Before(until) {
+			continue
+		}
+		delete(w.passed, s.key)
+		made := w.makeCall(ctx, s, now)
+		if made != nil {
+			w.passOver(s.key, now)
+			err = errors.Join(err, made)
 		}
 	}
 	return err
 }
 
+// passOver leaves a schedule alone for some time, which this host cannot handle.
+func (w *work) passOver(k ownKey, now time.Time) {
+	if len(w.passed) > mostTurns {
+		clear(w.passed)
+	}
+	w.passed[k] = now.Add(notHere)
+}
+
 // makeCall makes a call of a schedule, or moves the schedule on without one.
 func (w *work) makeCall(ctx context.Context, s *schedule, now time.Time) error {
-	at, err := next(s.Cron, s.TimeZone, now)
-	if err != nil || s.damaged {
+	if s.damaged {
 		return w.endSchedule(ctx, s, "its row is damaged")
+	}
+	at, err := next(s.Cron, s.TimeZone, now)
+	if err != nil {
+		return w.endSchedule(ctx, s, "it has no next time")
 	}
 	if now.Sub(s.NextAt) > missedAfter && s.Missed == skill.SkipMissed {
 		return w.moveOn(ctx, s, at, nil, "")
@@ -49,6 +62,7 @@ func (w *work) makeCall(ctx context.Context, s *schedule, now time.Time) error {
 	case skill.CodeOf(err) == skill.Unauthorized:
 		return w.endSchedule(ctx, s, "its credentials are no longer valid")
 	case err != nil: // another host may know them
+		w.passOver(s.key, now)
 		return nil
 	}
 	done()
@@ -60,11 +74,15 @@ func (w *work) makeCall(ctx context.Context, s *schedule, now time.Time) error {
 	r.TraceID = skill.TraceID(id.String())
 	c := &QueuedCall{ExecutionID: id.String(), At: now, Principal: s.principal, Request: &r}
 	c.Again = w.by.Door.Idempotent(c)
-	err = w.moveOn(ctx, s, at, c, "")
+	if r.Webhook != "" && w.o.Queue.Post == nil {
+		err = noWebhook(r.Webhook)
+	} else {
+		err = w.moveOn(ctx, s, at, c, "")
+	}
 	switch e, _ := errors.AsType[*skill.Error](err); {
 	case errors.Is(err, errQueueFull):
 		err = w.moveOn(ctx, s, at, nil, skill.RateLimited)
-	case e != nil: // of its webhook
+	case e != nil && (e.Code == skill.NotFound || e.Code == skill.RateLimited): // of its webhook
 		err = w.moveOn(ctx, s, at, nil, e.Code)
 	}
 	w.poke()
@@ -110,16 +128,19 @@ func (w *work) moveOn(ctx context.Context, s *schedule, at time.Time, c *QueuedC
 // endSchedule removes a schedule that makes no calls any more, on record.
 func (w *work) endSchedule(ctx context.Context, s *schedule, why string) error {
 	k := s.key
-	by := skill.Principal{ID: k.principal, Type: s.principal.Type, Tenant: k.tenant}
-	if s.damaged {
-		by.Type = skill.Agent
-	}
-	err := w.changeOwn(ctx, by, "schedule.end", k.id, map[string]string{"reason": why}, func(tx *sql.Tx) error {
+	err := w.endOwn(ctx, k, "schedule.end", why, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM schedules WHERE tenant = $1 AND principal = $2 AND name = $3 AND created_at = $4", k.tenant, k.principal, k.id, s.CreatedAt.UnixMicro())
 		return err
 	})
+	return err
+}
+
+// endOwn removes what belongs to a principal, on record. It is the host that does so, and has room for it where the tenant has none.
+func (w *work) endOwn(ctx context.Context, k ownKey, action, why string, do func(tx *sql.Tx) error) error {
+	by := skill.Principal{ID: k.principal, Type: skill.Agent, Tenant: k.tenant, Scopes: []string{skill.ScopeHost}}
+	err := w.changeOwn(ctx, by, action, k.id, map[string]string{"reason": why}, do)
 	if err == nil {
-		w.o.Log.LogAttrs(ctx, slog.LevelWarn, "a schedule ended", slog.String("schedule", k.id), slog.String("tenant", k.tenant), slog.String("reason", why))
+		w.o.Log.LogAttrs(ctx, slog.LevelWarn, "ended by the host", slog.String("action", action), slog.String("name", k.id), slog.String("tenant", k.tenant), slog.String("reason", why))
 	}
 	return err
 }

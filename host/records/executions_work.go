@@ -47,11 +47,14 @@ type work struct {
 	last     map[string]string // the principal of each tenant that was served last
 	down     bool              // the database did not answer
 
-	sending *gate.Gate // of messages to webhooks
+	passed  map[ownKey]time.Time // schedules that this host cannot handle, until then
+	sending *gate.Gate           // of messages to webhooks
+	more    chan struct{}        // a message was sent, and the next one may go
 
 	turns  sync.Mutex
-	paused map[whose]time.Time // principals whose next call was refused for now
-	coming map[whose]bool      // principals with a call that was taken and has not begun: the next one waits for it
+	paused map[whose]time.Time       // principals whose next call was refused for now
+	sent   map[whose]map[string]bool // messages to webhooks that are being sent
+	coming map[whose]bool            // principals with a call that was taken and has not begun: the next one waits for it
 }
 
 // whose calls: those of a principal of a tenant.
@@ -63,7 +66,20 @@ func (m *Manager) Work(ctx context.Context, by Worker) {
 	if q == nil {
 		return
 	}
-	w := &work{Manager: m, queue: q, by: by, instance: m.o.Queue.Record.Instance(), last: map[string]string{}, paused: map[whose]time.Time{}, coming: map[whose]bool{}, sending: gate.New(gate.Options{Places: mostSending, Alone: m.o.Alone})}
+	w := &work{
+		Manager: m, queue: q, by: by, instance: m.o.Queue.Record.Instance(), last: map[string]string{}, paused: map[whose]time.Time{}, coming: map[whose]bool{}, passed: map[ownKey]time.Time{}, sent: map[whose]map[string]bool{},
+		sending: gate.New(gate.Options{Places: mostSending, Alone: m.o.Alone}), more: make(chan struct{}, 1),
+	}
+	var timed sync.WaitGroup
+	defer timed.Wait()
+	timed.Go(func() {
+		(&duty{work: w, table: "schedules", do: w.makeDue}).keep(ctx)
+	})
+	if m.o.Queue.Post != nil {
+		timed.Go(func() {
+			(&duty{work: w, table: "deliveries", do: w.deliver, wake: w.more}).keep(ctx)
+		})
+	}
 	m.setWorking(true)
 	defer m.setWorking(false)
 	look, rescue := time.NewTicker(m.o.AskEvery), time.NewTicker(aliveEvery)
@@ -79,8 +95,6 @@ func (m *Manager) Work(ctx context.Context, by Worker) {
 			return
 		case <-wake:
 		case <-look.C:
-			w.try(ctx, w.makeDue)
-			w.try(ctx, w.deliver)
 		case <-rescue.C:
 			w.try(ctx, w.rescueLost)
 		}

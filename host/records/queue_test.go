@@ -464,7 +464,7 @@ func TestNotQueued(t *testing.T) {
 	t.Parallel()
 	q := newQueuing(t, storetest.SQLite(t), newRuns(), 1, func(o *records.ManagerOptions, _ *queuing) { o.Alone = true })
 	q.ended(t, ann, q.accept(t, ann, "held", `{}`), records.Running)
-	limited := skill.Failure("run_code", "", skill.Meta{}, &skill.Error{Code: skill.RateLimited, Message: "a session"})
+	limited := skill.Failure("run_code", "", skill.Meta{}, &skill.Error{Code: skill.Conflict, Message: "a session"})
 	_, _, r, err := q.Accept(t.Context(), &records.QueuedCall{Principal: ann, Request: &skill.Request{SkillID: "run_code"}}, nil, door{limited})
 	if r != nil || code(err) != skill.RateLimited || !strings.Contains(err.Error(), "long calls") {
 		t.Errorf("%+v, %v", r, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -81,7 +82,7 @@ func next(expression, zone string, after time.Time) (time.Time, error) {
 	if len(expression) > mostCron || strings.Contains(expression, "=") {
 		return time.Time{}, badSchedule("cron", "use five fields: minute, hour, day of month, month and day of week")
 	}
-	parsed, err := cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor).Parse(expression)
+	parsed, err := cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom).Parse(expression)
 	spec, _ := parsed.(*cron.SpecSchedule)
 	if err != nil || spec == nil {
 		return time.Time{}, badSchedule("cron", "use five fields: minute, hour, day of month, month and day of week, or @hourly, @daily, @weekly, @monthly or @yearly")
@@ -117,8 +118,11 @@ func (s *Schedules) Create(ctx context.Context, p skill.Principal, n *skill.Sche
 		return nil, badSchedule("input", fmt.Sprintf("it has %d bytes, at most %d", len(r.Input), mostScheduledInput))
 	case err != nil:
 		return nil, err
-	case p.Type == skill.Human:
-		return nil, &skill.Error{Op: "schedules.Create", Code: skill.Forbidden, Message: "a token expires, and calls of a schedule cannot be made with it then; use an API key"}
+	case r.Webhook != "" && (s.m.o.Queue.Post == nil || !skill.ValidWorkspace(r.Webhook)):
+		return nil, noWebhook(r.Webhook)
+	}
+	if err := keepable(p); err != nil {
+		return nil, err
 	}
 	c := &QueuedCall{Principal: p, Request: r}
 	if refused := s.door.Check(ctx, c); refused != nil && refused.Error != nil {
@@ -131,6 +135,14 @@ func (s *Schedules) Create(ctx context.Context, p skill.Principal, n *skill.Sche
 	}
 	k := keyOf(p, n.Name)
 	err = s.m.changeOwn(ctx, p, "schedule.create", n.Name, map[string]string{"skill": string(r.SkillID), "cron": n.Cron, "time_zone": n.TimeZone}, func(tx *sql.Tx) error {
+		if r.Webhook != "" {
+			var one int
+			if err := tx.QueryRowContext(ctx, "SELECT 1 FROM webhooks WHERE tenant = $1 AND principal = $2 AND name = $3", k.tenant, k.principal, r.Webhook).Scan(&one); errors.Is(err, sql.ErrNoRows) {
+				return noWebhook(r.Webhook)
+			} else if err != nil {
+				return err
+			}
+		}
 		res, err := tx.ExecContext(ctx, "INSERT INTO schedules (tenant, principal, name, cron, time_zone, missed, body, created_at, next_at, last_at, last_id, skipped)"+
 			" SELECT $1, $2, $3, $4, $5, $6, $7, CAST($8 AS BIGINT), CAST($9 AS BIGINT), 0, '', ''"+
 			" WHERE (SELECT COUNT(*) FROM schedules WHERE tenant = $1) < $10 AND (SELECT COUNT(*) FROM schedules WHERE tenant = $1 AND principal = $2) < $11 ON CONFLICT (tenant, principal, name) DO NOTHING",
@@ -144,6 +156,14 @@ func (s *Schedules) Create(ctx context.Context, p skill.Principal, n *skill.Sche
 		return nil, err
 	}
 	return s.Get(ctx, p, n.Name)
+}
+
+// keepable is an error where the credentials of a principal do not last, or belong to nobody.
+func keepable(p skill.Principal) error {
+	if p.Type == skill.Human || p.Type == skill.Anonymous {
+		return &skill.Error{Op: "records.Create", Code: skill.Forbidden, Message: "schedules and webhooks end with the credentials that make them; use an API key"}
+	}
+	return nil
 }
 
 // changed is an error where a statement changed nothing.

@@ -254,8 +254,10 @@ func TestSchedulesAreRefused(t *testing.T) {
 		if err := create(ann, door{}, `{"x":"`+strings.Repeat("x", 64<<10)+`"}`, as); code(err) != skill.InvalidArgument {
 			t.Errorf("a large input: %v", err)
 		}
-		if err := create(skill.Principal{ID: "who", Tenant: "a", Type: skill.Human}, door{}, `{}`, as); code(err) != skill.Forbidden {
-			t.Errorf("with a token: %v", err)
+		for _, kind := range []skill.PrincipalType{skill.Human, skill.Anonymous} {
+			if err := create(skill.Principal{ID: "who", Tenant: "a", Type: kind}, door{}, `{}`, as); code(err) != skill.Forbidden {
+				t.Errorf("%s: %v", kind, err)
+			}
 		}
 		refusing := door{skill.Failure("echo", "", skill.Meta{}, &skill.Error{Code: skill.NotFound, Message: "skill not found"})}
 		if err := create(ann, refusing, `{}`, as); code(err) != skill.NotFound {
@@ -314,6 +316,7 @@ func TestTimesOfZones(t *testing.T) {
 			{"30 * * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"}, // each hour: at both
 			{"0 0 29 2 *", "UTC", "2026-11-30T00:00:00Z", "2028-02-29T00:00:00Z"},
 			{"@daily", "Asia/Kolkata", "2026-11-30T18:29:59Z", "2026-11-30T18:30:00Z"},
+			{"0 6 1 * 1", "UTC", "2026-12-01T06:00:00Z", "2026-12-07T06:00:00Z"}, // each 1st and each Monday
 			{"*/5 * * * *", "UTC", "2026-11-30T06:05:00Z", "2026-11-30T06:10:00Z"},
 		} {
 			c.set(musttest.Get(time.Parse(time.RFC3339, tc.now))(t))
@@ -322,6 +325,41 @@ func TestTimesOfZones(t *testing.T) {
 			if err != nil || s.NextAt.Format(time.RFC3339) != tc.want {
 				t.Errorf("%+v: %+v, %v", tc, s, err)
 			}
+		}
+	})
+}
+
+// Schedules that a host cannot handle, and those of others, do not keep it from making the calls of a caller.
+func TestSchedulesTakeTurns(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
+		r, c := newRuns(), clockAt(six)
+		db := fresh(t)()
+		q := newQueuing(t, db, r, 4, func(o *records.ManagerOptions, q *queuing) {
+			o.Now = c.now
+			q.admit = func(p skill.Principal) error {
+				switch p.ID {
+				case "amy":
+					return &skill.Error{Code: skill.AuditUnavailable, Message: "another host can tell"}
+				}
+				return nil
+			}
+		})
+		for i := range 100 {
+			q.every(t, amy, fmt.Sprintf("s-%02d", i), "echo", skill.RunMissed)
+		}
+		q.every(t, ann, "fails", "echo", skill.RunMissed)
+		q.every(t, ann, "last", "echo", skill.RunMissed)
+		// The transaction of this one fails: the id of its last call is none.
+		musttest.Get(db.Exec(t.Context(), "UPDATE schedules SET last_id = 'x', next_at = 1 WHERE name = 'fails'"))(t)
+		if !db.Postgres() {
+			musttest.Get(db.Exec(t.Context(), "CREATE TRIGGER refused BEFORE UPDATE ON schedules WHEN NEW.name = 'fails' BEGIN SELECT RAISE(ABORT, 'refused'); END"))(t)
+		}
+		at := six.Add(45 * time.Minute)
+		c.set(at)
+		q.ended(t, ann, q.movesOn(t, ann, "last", at).LastID, records.Success)
+		if n := len(r.list()); n != 1 {
+			t.Errorf("%d calls", n)
 		}
 	})
 }

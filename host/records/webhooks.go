@@ -19,9 +19,10 @@ import (
 
 // Limits of webhooks.
 const (
-	mostWebhooks      = 1000 // of a tenant
-	mostWebhooksOfOne = 100  // of a principal
-	mostDeliveries    = 10_000
+	mostWebhooks      = 1000   // of a tenant
+	mostWebhooksOfOne = 100    // of a principal
+	mostMessages      = 10_000 // of a tenant
+	mostMessagesOfOne = 5_000  // of a principal
 	mostWebhookURL    = 2048
 	secretBytes       = 32
 	secretPrefix      = "whsec_"
@@ -83,10 +84,15 @@ func (s *Webhooks) Create(ctx context.Context, p skill.Principal, name, url stri
 		return nil, badWebhook("name", "use 1 to 64 of a-z, A-Z, 0-9, _ and -")
 	case len(url) > mostWebhookURL:
 		return nil, badWebhook("url", fmt.Sprintf("at most %d bytes", mostWebhookURL))
-	case p.Type == skill.Human:
-		return nil, &skill.Error{Op: "webhooks.Create", Code: skill.Forbidden, Message: "a token expires, and its webhooks with it; use an API key"}
+	}
+	if err := keepable(p); err != nil {
+		return nil, err
 	}
 	if err := s.m.o.Queue.Post.Permits(url); err != nil {
+		return nil, err
+	}
+	origin, _, err := skill.ParseHTTPOrigin(url) // the rest may be secret
+	if err != nil {
 		return nil, err
 	}
 	secret := make([]byte, secretBytes)
@@ -96,7 +102,7 @@ func (s *Webhooks) Create(ctx context.Context, p skill.Principal, name, url stri
 		return nil, err
 	}
 	now, k := s.m.o.Now().UTC().Truncate(time.Microsecond), keyOf(p, name)
-	err = s.m.changeOwn(ctx, p, "webhook.create", name, map[string]string{"url": url}, func(tx *sql.Tx) error {
+	err = s.m.changeOwn(ctx, p, "webhook.create", name, map[string]string{"origin": origin.String()}, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, "INSERT INTO webhooks (tenant, principal, name, url, secret, made_by, created_at, last_at, last_status)"+
 			" SELECT $1, $2, $3, $4, $5, $6, CAST($7 AS BIGINT), 0, 0"+
 			" WHERE (SELECT COUNT(*) FROM webhooks WHERE tenant = $1) < $8 AND (SELECT COUNT(*) FROM webhooks WHERE tenant = $1 AND principal = $2) < $9 ON CONFLICT (tenant, principal, name) DO NOTHING",
@@ -158,20 +164,22 @@ func (s *Webhooks) List(ctx context.Context, p skill.Principal, cursor string, l
 
 // Delete removes a webhook of the principal. It is not told of calls any more.
 func (s *Webhooks) Delete(ctx context.Context, p skill.Principal, name string) error {
-	if _, err := s.Get(ctx, p, name); err != nil {
+	w, err := s.find(ctx, keyOf(p, name))
+	if err != nil {
 		return err
 	}
-	return s.m.changeOwn(ctx, p, "webhook.delete", name, nil, removeWebhook(ctx, keyOf(p, name)))
+	return s.m.changeOwn(ctx, p, "webhook.delete", name, nil, removeWebhook(ctx, w))
 }
 
-func removeWebhook(ctx context.Context, k ownKey) func(tx *sql.Tx) error {
+func removeWebhook(ctx context.Context, w *webhook) func(tx *sql.Tx) error {
+	k := w.key
 	return func(tx *sql.Tx) error {
-		for _, table := range []string{"deliveries", "webhooks"} {
-			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE tenant = $1 AND principal = $2 AND name = $3", k.tenant, k.principal, k.id); err != nil {
-				return err
-			}
+		res, err := tx.ExecContext(ctx, "DELETE FROM webhooks WHERE tenant = $1 AND principal = $2 AND name = $3 AND created_at = $4", k.tenant, k.principal, k.id, w.CreatedAt.UnixMicro())
+		if err := changed(res, err, noWebhook(k.id)); err != nil {
+			return err
 		}
-		return nil
+		_, err = tx.ExecContext(ctx, "DELETE FROM deliveries WHERE tenant = $1 AND principal = $2 AND name = $3", k.tenant, k.principal, k.id)
+		return err
 	}
 }
 

@@ -97,7 +97,7 @@ func (q *queuing) telling(t *testing.T, p skill.Principal, id skill.ID, webhook 
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		execution, status, r, err := q.Accept(t.Context(), &records.QueuedCall{Principal: p, Request: &skill.Request{SkillID: id, TraceID: "t-1", Input: json.RawMessage(`{"secret":1}`), Webhook: webhook}},
 			func(context.Context, func(string)) *skill.Result { panic("it is not queued") }, door{})
-		if err != nil && strings.Contains(err.Error(), "webhooks are off") && time.Now().Before(end) {
+		if err != nil && strings.Contains(err.Error(), "does not run queued calls now") && time.Now().Before(end) {
 			continue // until the host works
 		}
 		if r != nil || err == nil && status != records.Queued {
@@ -198,7 +198,7 @@ func TestWebhooksAreToldAgain(t *testing.T) {
 		lost := musttest.Get(q.telling(t, ann, "held", "done"))(t)
 		q.ended(t, ann, lost, records.Running)
 		musttest.Get(db.Exec(t.Context(), "UPDATE deliveries SET next_at = 1"))(t) // looked at, and it has not ended
-		waits(t, db, c.now().Add(time.Minute))
+		waits(t, db, time.Time{})                                                  // by the age of the call
 		q.tells(t, 1)
 		close(r.hold)
 		q.ended(t, ann, lost, records.Success)
@@ -208,13 +208,13 @@ func TestWebhooksAreToldAgain(t *testing.T) {
 	})
 }
 
-// waits waits until the next time of the only message is at.
+// waits returns when the next time of the only message is at; zero: another one than 1 µs.
 func waits(t *testing.T, db *store.DB, at time.Time) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		var next int64
 		musttest.Do(t, db.Read.QueryRowContext(t.Context(), "SELECT next_at FROM deliveries").Scan(&next))
-		if next == at.UnixMicro() {
+		if next == at.UnixMicro() || at.IsZero() && next > 1 {
 			return
 		}
 		if time.Now().After(end) {

@@ -38,7 +38,7 @@ func NewWorkspaces(files *Files) *Workspaces {
 }
 
 func keyOf(p skill.Principal, id string) ownKey {
-	return ownKey{p.Tenant, store.Plain(p.ID), id}
+	return ownKey{p.Tenant, store.Plain(p.ID), store.Plain(id)}
 }
 
 // Enter waits until no other call of this host uses the workspace. It returns the workspace, which is empty if it is

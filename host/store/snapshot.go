@@ -72,14 +72,14 @@ func SnapshotJournals(o Options, to string) error {
 }
 
 // leaveOut removes from a copy what must not come back: the sessions of the console, since somebody may have
-// signed out, and queued calls, which have run meanwhile.
+// signed out, queued calls, which have run meanwhile, and messages, which were sent.
 func leaveOut(ctx context.Context, file string) error {
 	m, err := Migrate(ctx, Options{file: file})
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	names, err := All(ctx, m.db.Write, Column[string], "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('console_sessions', 'queued_calls', 'queued_sums')")
+	names, err := All(ctx, m.db.Write, Column[string], "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('console_sessions', 'queued_calls', 'queued_sums', 'deliveries')")
 	for _, name := range names { // of older releases not all
 		_, deleted := m.db.Write.ExecContext(ctx, "PRAGMA secure_delete = ON; DELETE FROM "+name)
 		err = errors.Join(err, deleted)

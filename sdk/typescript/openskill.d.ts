@@ -454,7 +454,7 @@ export type ConversationSummary = {
 
 /**
  * Minute, hour, day of month, month and day of week, or `@hourly`, `@daily`, `@weekly`, `@monthly` or `@yearly`.
- * A time that the zone leaves out comes an hour later; one that comes twice is the first one.
+ * Where both days are given, either will do. A time that the zone leaves out comes an hour later; one that comes twice is the first one.
  */
 export type Cron = string;
 

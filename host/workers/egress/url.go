@@ -20,6 +20,12 @@ type target struct {
 
 func (t *target) String() string { return t.origin.String() + t.path + t.query }
 
+// CheckURL returns an error, which a request to the address would get.
+func CheckURL(s string) error {
+	_, err := parseTarget(s)
+	return err
+}
+
 // parseTarget reads an address. The error is a *skill.Error with INVALID_ARGUMENT.
 func parseTarget(s string) (*target, error) {
 	if len(s) > maxURL {

@@ -16,7 +16,7 @@ CREATE TABLE agent.schedules (
     skipped    TEXT NOT NULL,
     PRIMARY KEY (tenant, principal, name)
 );
-CREATE INDEX idx_schedules_next_at ON agent.schedules (next_at);
+CREATE INDEX idx_schedules_due ON agent.schedules (tenant, principal, next_at);
 
 -- +goose Down
 DROP TABLE agent.schedules;

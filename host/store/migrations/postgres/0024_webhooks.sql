@@ -22,8 +22,7 @@ CREATE TABLE agent.deliveries (
     attempts  BIGINT NOT NULL,
     next_at   BIGINT NOT NULL
 );
-CREATE INDEX idx_deliveries_next_at ON agent.deliveries (next_at);
-CREATE INDEX idx_deliveries_webhook ON agent.deliveries (tenant, principal, name);
+CREATE INDEX idx_deliveries_due ON agent.deliveries (tenant, principal, next_at);
 
 -- +goose Down
 DROP TABLE agent.deliveries;

@@ -16,7 +16,7 @@ CREATE TABLE schedules (
     skipped    TEXT NOT NULL,
     PRIMARY KEY (tenant, principal, name)
 ) STRICT;
-CREATE INDEX idx_schedules_next_at ON schedules (next_at);
+CREATE INDEX idx_schedules_due ON schedules (tenant, principal, next_at);
 
 -- +goose Down
 DROP TABLE schedules;

@@ -22,8 +22,7 @@ CREATE TABLE deliveries (
     attempts  INTEGER NOT NULL,
     next_at   INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX idx_deliveries_next_at ON deliveries (next_at);
-CREATE INDEX idx_deliveries_webhook ON deliveries (tenant, principal, name);
+CREATE INDEX idx_deliveries_due ON deliveries (tenant, principal, next_at);
 
 -- +goose Down
 DROP TABLE deliveries;
