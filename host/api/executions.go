@@ -94,7 +94,9 @@ func (s *Server) begin(c *fiber.Ctx, call records.Run, later *records.QueuedCall
 	callerOf(ctx).ran = true
 	h := &ctx.Response.Header
 	h.Set(fasthttp.HeaderLocation, "/executions/"+id)
-	h.Set("Preference-Applied", respondAsync)
+	if prefersAsync(ctx) {
+		h.Set("Preference-Applied", respondAsync)
+	}
 	return s.writeJSON(ctx, fasthttp.StatusAccepted, skill.Accepted{ID: id, Status: string(status), TraceID: traceOf(ctx)})
 }
 

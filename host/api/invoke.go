@@ -35,8 +35,8 @@ func (s *Server) invoke(c *fiber.Ctx) error {
 // callSkill answers with what a call of a skill comes to.
 func (s *Server) callSkill(c *fiber.Ctx, req skill.Request) error {
 	p := principalOf(c.Context())
-	if req.Webhook != "" && !s.wantsLong(c.Context()) {
-		return invalidField("webhook", "needs Prefer: respond-async, and the scope executions:read")
+	if req.Webhook != "" && (s.opt.Webhooks == nil || s.opt.Executions == nil || s.opt.Starter == nil) {
+		return errNoWebhooks
 	}
 	return s.call(c, func(run context.Context, started func(string)) *skill.Result {
 		if started == nil {
@@ -92,7 +92,7 @@ func (s *Server) code(c *fiber.Ctx, more []string, texts map[string]string) erro
 // call answers with what a call comes to, or with where to ask for it.
 func (s *Server) call(c *fiber.Ctx, call records.Run, later *records.QueuedCall) error {
 	ctx := c.Context()
-	if s.wantsLong(ctx) {
+	if s.wantsLong(ctx) || later.Request != nil && later.Request.Webhook != "" {
 		return s.begin(c, call, later)
 	}
 	r := call(c.UserContext(), nil)

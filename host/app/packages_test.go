@@ -117,7 +117,11 @@ func TestPackagesOfUploads(t *testing.T) {
 	v := serve(t, s)
 	expect(t, "the upload", v.upload(t, "", greeter(t, "1.0.0", "words==1.0\npyyaml\n")), "201 1.0.0 disabled")
 	expect(t, "enabling", v.act(t, "greet", "enable", ""), "200 1.0.0 enabled")
-	if a := v.call(t, "greet"); a.Error == nil || !strings.Contains(fmt.Sprint(a.Error), "words") {
+	a := v.call(t, "greet")
+	for n := 0; n < 5 && a.Error != nil && a.Error.Code == skill.Timeout; n++ { // a slow machine still compiles the runtime
+		a = v.call(t, "greet")
+	}
+	if a.Error == nil || !strings.Contains(fmt.Sprint(a.Error), "words") {
 		t.Errorf("before it has packages: %s %+v", a.got(), a.Error)
 	}
 	proposed := []byte("null")

@@ -1317,7 +1317,7 @@ export type WebhookList = {
   next: string | null;
 };
 
-/** Of a call: it is queued, needs `Prefer: respond-async`, and its end is told to this webhook. */
+/** Of a call: it is queued, as with `Prefer: respond-async`, and its end is told to this webhook. */
 export type WebhookName = string;
 
 export type WebhookRequest = {
