@@ -1,6 +1,7 @@
 package records_test
 
 import (
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -188,5 +189,47 @@ func TestIdempotentCallsOfSilentHosts(t *testing.T) {
 		if n := r.count(id); n != 1 {
 			t.Errorf("it ran %d times", n)
 		}
+	})
+}
+
+// Hosts whose clocks are five seconds before and behind that of the database do not take calls from each other.
+func TestClocksApart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for longer than a silent host is waited for")
+	}
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
+		open, r := fresh(t), newRuns()
+		db := open()
+		var hosts []*queuing
+		held := map[string]bool{}
+		for _, off := range []time.Duration{5 * time.Second, -5 * time.Second} {
+			q := newQueuing(t, open(), r, 2, func(o *records.ManagerOptions, q *queuing) {
+				musttest.Do(t, q.log.Close(t.Context()))
+				q.log = musttest.Get(records.Open(t.Context(), records.Options{
+					Store: records.NewStore(db), Policy: records.KeepFull, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Now().Add(off) },
+				}))(t)
+				o.Records, o.Queue.Record, o.Now, o.Alone = q.log.Store(), q.log, q.log.DatabaseTime, true
+				q.hold = r.hold
+			})
+			hosts = append(hosts, q)
+			for _, id := range []skill.ID{"held", "again"} {
+				id := q.accept(t, ann, id, `{}`)
+				q.ended(t, ann, id, records.Running)
+				held[id] = true
+			}
+		}
+		time.Sleep(25 * time.Second)
+		for id := range held {
+			if n := r.count(id); n != 1 {
+				t.Errorf("%s runs %d times", id, n)
+			}
+		}
+		close(r.hold)
+		for id := range held {
+			hosts[0].ended(t, ann, id, records.Success)
+		}
+		drained(t, db)
+		sound(t, db)
 	})
 }
