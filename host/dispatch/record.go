@@ -38,6 +38,8 @@ type Executions interface {
 	// KeepLogs is called before a run that wrote to standard error is on record as finished;
 	// text gives the end of that.
 	KeepLogs(ctx context.Context, of *records.Started, failed bool, text func() string)
+	// Ours reports whether what a run leaves counts: it does not where another host goes on with the call.
+	Ours(ctx context.Context, executionID string) bool
 }
 
 // Quotas bound what principals and tenants may use; *quota.Quotas is one.

@@ -271,7 +271,10 @@ type attic struct {
 	kept    []string
 	logs    []string // "failed" before those of a run that did
 	fail    error
+	lost    bool // another host goes on with the calls
 }
+
+func (a *attic) Ours(context.Context, string) bool { return !a.lost }
 
 func (a *attic) Track(ctx context.Context, s *records.Started) (context.Context, func()) {
 	a.running = append(a.running, s.ExecutionID)

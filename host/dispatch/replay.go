@@ -128,6 +128,9 @@ func (d *Dispatcher) kept(next handler) handler {
 		}
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), keeping)
 		defer stop()
+		if d.o.Executions != nil && !d.o.Executions.Ours(ctx, c.executionID) {
+			return err
+		}
 		if unkept := d.o.Recordings.Keep(ctx, ran); unkept != nil {
 			d.o.Log.LogAttrs(ctx, slog.LevelWarn, "a run could not be recorded", slog.String("execution_id", c.executionID), slog.String("reason", unkept.Error()))
 		}

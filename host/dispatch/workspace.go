@@ -122,6 +122,10 @@ func (d *Dispatcher) saveWorkspace(next handler) handler {
 		}
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 		defer stop()
+		if d.o.Executions != nil && !d.o.Executions.Ours(ctx, c.executionID) {
+			c.reply.State = nil
+			return err // the end is refused, too
+		}
 		saveErr := d.fits(c)
 		if saveErr == nil {
 			saveErr = d.o.Workspaces.Save(ctx, c.principal, c.workspace, change)

@@ -290,3 +290,18 @@ func TestFilesReplaceNoCode(t *testing.T) {
 		}
 	}
 }
+
+// A run saves nothing of its workspace while another host goes on with the call.
+func TestWorkspaceOfAnotherHost(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		space := &oneSpace{}
+		h := codeHouse(t, func(o *Options) {
+			o.Workspaces, o.Recorder, o.Executions = space, recorder(func(*records.Started) {}), &attic{lost: lost}
+		})
+		h.python.Answer = runnertest.Always(skill.Reply{Artifacts: []skill.Artifact{{Name: "new", Data: []byte("1")}}})
+		h.Invoke(context.Background(), skill.Local(), run(`{"language": "python", "code": "x", "workspace": "w"}`))
+		if (space.saved == nil) != lost || space.in != 0 {
+			t.Errorf("%t: %+v", lost, space)
+		}
+	}
+}

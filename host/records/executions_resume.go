@@ -60,6 +60,9 @@ func (m *Manager) ours(ctx context.Context, id string, r *skill.Result) bool {
 	return has || err != nil
 }
 
+// Ours reports whether what a run leaves counts: it does not where another host goes on with the call.
+func (m *Manager) Ours(ctx context.Context, id string) bool { return m.ours(ctx, id, nil) }
+
 // leaveQueue removes a call that stayed in the queue when its end is on record, or lets it wait for another host.
 func (w *work) leaveQueue(c *QueuedCall) {
 	ctx := context.Background()
