@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -82,6 +83,7 @@ type cluster struct {
 	skills, database string
 	states           []string
 	concurrency      string // of each host
+	program          string // "": this one
 
 	mu   sync.Mutex
 	host []*killable
@@ -119,7 +121,7 @@ func (c *cluster) start(t *testing.T, hosts int) {
 
 func (c *cluster) launch(t *testing.T, i int) {
 	t.Helper()
-	k := &killable{Cmd: exec.CommandContext(t.Context(), "openskill", "serve", "--listen", "127.0.0.1:0", "--skills", c.skills, "--state", c.states[i], "--concurrency", c.concurrency)}
+	k := &killable{Cmd: exec.CommandContext(t.Context(), cmp.Or(c.program, "openskill"), "serve", "--listen", "127.0.0.1:0", "--skills", c.skills, "--state", c.states[i], "--concurrency", c.concurrency)}
 	k.Dir, k.Env = t.TempDir(), append(os.Environ(), "OPENSKILL_DATABASE_URL="+c.database)
 	k.Stderr = &k.log
 	k.out = bufio.NewScanner(musttest.Get(k.StdoutPipe())(t))
