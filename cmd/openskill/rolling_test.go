@@ -22,21 +22,21 @@ import (
 
 // TestRollingRestart stops one of three hosts after the other with SIGTERM, and starts it again, while they are called: no call fails,
 // synchronous or asynchronous, and calls that take some seconds neither. A client whose connection is refused takes another host, as a load balancer does.
-// OPENSKILL_ROUNDS says how often, OPENSKILL_SECONDS how long the longest calls take, OPENSKILL_BEFORE which program the first hosts
-// are, such as that of the version before.
+// OPENSKILL_ROUNDS says how often, OPENSKILL_SECONDS how long the longest calls take. OPENSKILL_PROGRAMS lists the programs of the hosts,
+// at first and in each round, with colons between them: those of other versions, and this one for "".
 func TestRollingRestart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts hosts again and again")
 	}
 	pgtest.Need(t)
 	t.Parallel()
-	rounds := times("OPENSKILL_ROUNDS", 1)
-	c := &cluster{skills: t.TempDir(), database: pgtest.Start(t), concurrency: "all:6,skill:4", program: os.Getenv("OPENSKILL_BEFORE")}
+	programs := strings.Split(os.Getenv("OPENSKILL_PROGRAMS"), ":")
+	rounds := max(times("OPENSKILL_ROUNDS", 1), len(programs)-1)
+	c := &cluster{skills: t.TempDir(), database: pgtest.Start(t), concurrency: "all:6,skill:4", program: programs[0]}
 	c.skill(t, "one", "", working(aWhile))
 	c.skill(t, "second", "", working(longer))
 	c.skill(t, "slow", "timeout_ms: 110000\n", sleeping(times("OPENSKILL_SECONDS", 11)))
 	c.start(t, 3)
-	c.program = ""
 	accepted, answered := map[string]bool{}, 0
 	stop := c.load(t, 9, 200*time.Millisecond, func(i int) (int, string, bool) {
 		id, async := []string{"one", "second", "slow"}[i%3], i%2 == 0
@@ -60,7 +60,8 @@ func TestRollingRestart(t *testing.T) {
 			t.Errorf("%d: %+v", a.code, a.Error)
 		}
 	})
-	for range rounds {
+	for round := range rounds {
+		c.program = programs[min(round+1, len(programs)-1)]
 		for i := range 3 {
 			time.Sleep(500 * time.Millisecond)
 			c.mu.Lock()

@@ -24,6 +24,10 @@ import (
 // TIMESTAMPTZ there and INTEGER on SQLite, microseconds since 1970 in UTC. A step that
 // was released is never changed: the next one mends it.
 //
+// While hosts are updated one after the other, those of the release before work with the new
+// schema. So a step adds: tables, and columns with a default. What is not used any more goes a
+// release later, in a step that sets schema_floor to its version.
+//
 //go:embed migrations/sqlite/*.sql migrations/postgres/*.sql
 var migrations embed.FS
 
@@ -153,11 +157,25 @@ func (p *place) current(ctx context.Context, d *DB) error {
 		return err
 	}
 	defer unlock()
+	now, err := s.GetDBVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if now > s.latest() && s.works(ctx) {
+		return nil
+	}
 	if _, err := s.known(ctx); err != nil {
 		return err
 	}
 	_, err = s.Up(ctx)
 	return err
+}
+
+// works reports whether this program can work with a later schema, which has only more than the one it knows.
+func (s *steps) works(ctx context.Context) bool {
+	var floor int64
+	err := s.db.QueryRowContext(ctx, "SELECT version FROM schema_floor").Scan(&floor)
+	return err == nil && floor <= s.latest()
 }
 
 // steps are the migrations of one database.
