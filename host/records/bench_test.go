@@ -15,6 +15,7 @@ import (
 	"openskill/host/store"
 	"openskill/host/store/pgtest"
 	"openskill/host/store/storetest"
+	"openskill/internal/musttest"
 )
 
 // BenchmarkCalls puts calls on record, their beginning and their end, by so many callers
@@ -139,15 +140,18 @@ func entriesOf(b *testing.B, c *records.Started) []*records.Entry {
 	return []*records.Entry{started, finished}
 }
 
+// benchDatabases are where calls are queued; PostgreSQL as it is by default.
+var benchDatabases = map[string]func(b *testing.B) string{
+	"sqlite": func(b *testing.B) string { b.Helper(); return "sqlite:" + filepath.Join(b.TempDir(), "test.db") },
+	"postgres": func(b *testing.B) string {
+		b.Helper()
+		return pgtest.New(b, "fsync = on", "synchronous_commit = on", "full_page_writes = on", "max_wal_size = 4GB").Database(b)
+	},
+}
+
 // BenchmarkQueued has calls accepted and begun by a host with 64 places.
 func BenchmarkQueued(b *testing.B) {
-	for name, url := range map[string]func(b *testing.B) string{
-		"sqlite": func(b *testing.B) string { b.Helper(); return "sqlite:" + filepath.Join(b.TempDir(), "test.db") },
-		"postgres": func(b *testing.B) string {
-			b.Helper()
-			return pgtest.New(b, "fsync = on", "synchronous_commit = on", "full_page_writes = on", "max_wal_size = 4GB").Database(b)
-		},
-	} {
+	for name, url := range benchDatabases {
 		b.Run(name, func(b *testing.B) {
 			db := storetest.Open(b, url(b))
 			r := newRuns()
@@ -221,5 +225,32 @@ func BenchmarkBacklog(b *testing.B) {
 				b.ReportMetric(float64(len(r.list()))/b.Elapsed().Seconds(), "calls/s")
 			})
 		}
+	}
+}
+
+// BenchmarkTold has calls accepted that name a webhook, which takes each message at once.
+func BenchmarkTold(b *testing.B) {
+	for name, url := range benchDatabases {
+		b.Run(name, func(b *testing.B) {
+			db, to := storetest.Open(b, url(b)), &receiver{}
+			q := newQueuing(b, db, newRuns(), 64, func(o *records.ManagerOptions, _ *queuing) { o.Alone, o.Queue.Post = true, to.post() })
+			q.hook(b, to, ann, "done")
+			alone := make([]time.Duration, 0, 100)
+			for n := range cap(alone) { // one at a time
+				begun := time.Now()
+				musttest.Get(q.telling(b, ann, "echo", "done"))(b)
+				to.has(b, n+1)
+				alone = append(alone, time.Since(begun))
+			}
+			slices.Sort(alone)
+			b.ResetTimer()
+			begun := time.Now()
+			for range b.N {
+				musttest.Get(q.telling(b, ann, "echo", "done"))(b)
+			}
+			to.has(b, cap(alone)+b.N)
+			b.ReportMetric(float64(b.N)/time.Since(begun).Seconds(), "messages/s")
+			b.ReportMetric(float64(alone[len(alone)/2].Microseconds())/1000, "ms/alone")
+		})
 	}
 }

@@ -123,10 +123,15 @@ func (w *work) sendPlace(owner whose, id string) (leave func()) {
 		if delete(own, id); len(own) == 0 {
 			delete(w.sent, owner)
 		}
-		select {
-		case w.more <- struct{}{}:
-		default:
-		}
+		w.sendMore()
+	}
+}
+
+// sendMore says that there may be a message to send and a place for it.
+func (w *work) sendMore() {
+	select {
+	case w.more <- struct{}{}:
+	default:
 	}
 }
 

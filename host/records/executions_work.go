@@ -282,6 +282,7 @@ func (w *work) notComing(t whose) {
 // serve runs a call that this host has taken.
 func (w *work) serve(c *QueuedCall, t whose, leave func()) {
 	defer leave()
+	defer w.sendMore()
 	defer w.tell(c)
 	defer w.letGo(c.ExecutionID)
 	came := sync.OnceFunc(func() {

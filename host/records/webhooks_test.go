@@ -64,7 +64,7 @@ func (r *receiver) post() *records.Post {
 }
 
 // has waits until the receiver has n messages.
-func (r *receiver) has(t *testing.T, n int) []message {
+func (r *receiver) has(t testing.TB, n int) []message {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		r.mu.Lock()
@@ -80,7 +80,7 @@ func (r *receiver) has(t *testing.T, n int) []message {
 }
 
 // hook adds a webhook of a principal.
-func (q *queuing) hook(t *testing.T, r *receiver, p skill.Principal, name string) {
+func (q *queuing) hook(t testing.TB, r *receiver, p skill.Principal, name string) {
 	t.Helper()
 	w, err := q.Webhooks().Create(t.Context(), p, name, "https://hooks.example.com/"+name)
 	if err != nil || !strings.HasPrefix(w.Secret, "whsec_") || len(w.Secret) != 50 {
@@ -92,7 +92,7 @@ func (q *queuing) hook(t *testing.T, r *receiver, p skill.Principal, name string
 }
 
 // telling has a call accepted whose end a webhook is told.
-func (q *queuing) telling(t *testing.T, p skill.Principal, id skill.ID, webhook string) (string, error) {
+func (q *queuing) telling(t testing.TB, p skill.Principal, id skill.ID, webhook string) (string, error) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		execution, status, r, err := q.Accept(t.Context(), &records.QueuedCall{Principal: p, Request: &skill.Request{SkillID: id, TraceID: "t-1", Input: json.RawMessage(`{"secret":1}`), Webhook: webhook}},
