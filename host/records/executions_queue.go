@@ -165,7 +165,7 @@ func (m *Manager) giveBack() {
 	defer m.mu.Unlock()
 	for id, waits := range m.taken {
 		if r := m.running[id]; waits && r != nil {
-			r.cancel(errStopping)
+			m.o.Queue.Record.unlessBegun(id, func() { r.cancel(errStopping) })
 		}
 	}
 }

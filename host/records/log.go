@@ -209,7 +209,7 @@ func (l *Log) Started(ctx context.Context, s *Started, input []byte) error {
 		return err
 	}
 	j := &job{entry: e, done: make(chan error, 1)}
-	fast, err := l.begin(j)
+	fast, err := l.begin(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -246,6 +246,15 @@ func (l *Log) Started(ctx context.Context, s *Started, input []byte) error {
 	return err
 }
 
+// unlessBegun calls do unless an execution has begun or its beginning is being written.
+func (l *Log) unlessBegun(id string, do func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[id] == nil {
+		do()
+	}
+}
+
 // steadily reports whether the database hears from this host for long enough that others, of which it does not, are gone.
 func (l *Log) steadily() bool {
 	l.mu.Lock()
@@ -266,12 +275,14 @@ func (l *Log) Ready() error {
 
 // begin reserves a place for a call. Its first record waits, or fast says that the journal
 // shall have it first.
-func (l *Log) begin(j *job) (fast bool, err error) {
+func (l *Log) begin(ctx context.Context, j *job) (fast bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := j.entry.Started
 	var why string
 	switch {
+	case s.Contested && ctx.Err() != nil: // by unlessBegun, perhaps
+		return false, &skill.Error{Op: "audit.Started", Code: skill.Cancelled, Message: "the call was taken back before it began", Err: context.Cause(ctx)}
 	case l.closed:
 		return false, unavailable("audit.Started", stoppingMessage, nil)
 	case l.open[s.ExecutionID] != nil && !l.open[s.ExecutionID].begun:

@@ -2,6 +2,7 @@ package records_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -492,4 +493,36 @@ func TestQueuedCallsOnASlowDatabase(t *testing.T) {
 		}
 		all.Wait()
 	})
+}
+
+// A host that is told to stop while the beginning of a queued call is being written goes on with the call.
+func TestStopWhileACallBegins(t *testing.T) {
+	t.Parallel()
+	url := "sqlite:" + filepath.Join(t.TempDir(), "test.db")
+	db, r, begins := storetest.Open(t, url), newRuns(), make(chan struct{})
+	locked := make(chan struct{})
+	q := newQueuing(t, storetest.Open(t, url), r, 1, func(_ *records.ManagerOptions, q *queuing) {
+		q.before = func(string) {
+			close(begins)
+			<-locked
+		}
+	})
+	id := q.accept(t, ann, "echo", `{}`)
+	<-begins
+	var stopped sync.WaitGroup
+	musttest.Do(t, db.InTx(t.Context(), func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(t.Context(), "UPDATE queued_sums SET items = items")
+		close(locked)
+		time.Sleep(200 * time.Millisecond) // until it waits for the database
+		stopped.Go(func() { _ = q.Drain(context.Background()) })
+		time.Sleep(200 * time.Millisecond)
+		return err
+	}))
+	stopped.Wait()
+	q.stop()
+	e, err := records.NewStore(db).Execution(t.Context(), ann.Tenant, id)
+	if err != nil || e.Status() != records.Success || r.count(id) != 1 {
+		t.Errorf("%s, %+v, %v", e.Status(), e.Finished, err)
+	}
+	drained(t, db)
 }
