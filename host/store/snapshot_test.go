@@ -21,11 +21,13 @@ func TestSnapshotsLeaveOut(t *testing.T) {
 	call := []byte("a queued call")
 	musttest.Get(d.Write.ExecContext(t.Context(), `INSERT INTO queued_calls (id, tenant, principal_id, principal_type, skill_name, created_at, bytes, body)
 		VALUES ('00000000-0000-7000-8000-000000000001', 'acme', 'p', 'agent', 'echo', 1, 1, $1)`, call))(t)
+	hook := []byte("a message to a webhook")
+	musttest.Get(d.Write.ExecContext(t.Context(), "INSERT INTO deliveries (id, tenant, principal, name, attempts, next_at) VALUES ('1', 'acme', 'p', $1, 0, 1)", string(hook)))(t)
 	if kind, _, err := store.Snapshot(t.Context(), store.Options{StateDir: state}, to); err != nil || kind != store.SQLite {
 		t.Fatal(kind, err)
 	}
 	b, err := os.ReadFile(to)
-	if err != nil || bytes.Contains(b, id) || bytes.Contains(b, call) {
+	if err != nil || bytes.Contains(b, id) || bytes.Contains(b, call) || bytes.Contains(b, hook) {
 		t.Errorf("the copy has the session or the call, or is none: %v", err)
 	}
 	if err := store.Check(t.Context(), to); err != nil {
