@@ -12,8 +12,10 @@ import (
 // handle keep it from those of others.
 
 const (
-	mostOwners = 256 // callers of a look
-	notHere    = time.Minute
+	mostOwners = 256         // callers of a look
+	notHere    = time.Minute // until a host looks again at what others may be able to handle,
+
+	failedPause = 10 * time.Second // and at what failed
 )
 
 // duty is one kind of rows that become due, and what a host does with them.

@@ -30,19 +30,19 @@ func (w *work) makeDue(ctx context.Context, owner whose) error {
 		delete(w.passed, s.key)
 		made := w.makeCall(ctx, s, now)
 		if made != nil {
-			w.passOver(s.key, now)
+			w.passOver(s.key, now.Add(failedPause))
 			err = errors.Join(err, made)
 		}
 	}
 	return err
 }
 
-// passOver leaves a schedule alone for some time, which this host cannot handle.
-func (w *work) passOver(k ownKey, now time.Time) {
+// passOver leaves a schedule alone until a time, which this host cannot handle.
+func (w *work) passOver(k ownKey, until time.Time) {
 	if len(w.passed) > mostTurns {
 		clear(w.passed)
 	}
-	w.passed[k] = now.Add(notHere)
+	w.passed[k] = until
 }
 
 // makeCall makes a call of a schedule, or moves the schedule on without one.
@@ -62,7 +62,7 @@ func (w *work) makeCall(ctx context.Context, s *schedule, now time.Time) error {
 	case skill.CodeOf(err) == skill.Unauthorized:
 		return w.endSchedule(ctx, s, "its credentials are no longer valid")
 	case err != nil: // another host may know them
-		w.passOver(s.key, now)
+		w.passOver(s.key, now.Add(notHere))
 		return nil
 	}
 	done()
