@@ -200,7 +200,6 @@ func (m *Manager) recordRefusal(ctx context.Context, c *QueuedCall, r *skill.Res
 	if err := to.Finished(ctx, s, f, nil); err != nil {
 		return err
 	}
-	m.tell(c)
 	return m.queue().drop(ctx, c.ExecutionID, to.Instance())
 }
 
@@ -227,6 +226,8 @@ func (m *Manager) cancelQueued(ctx context.Context, id string) (bool, error) {
 	err = m.recordRefusal(ctx, c, c.refused(errCancelledQueued))
 	if err != nil {
 		err = errors.Join(err, m.queue().release(ctx, id, m.o.Queue.Record.Instance()))
+	} else {
+		m.tell(c)
 	}
 	return err == nil, err
 }

@@ -134,6 +134,7 @@ func TestSkippedTimes(t *testing.T) {
 		if s := q.movesOn(t, ann, "long", first.NextAt); s.Skipped != skill.Conflict || s.LastID != first.LastID || !s.LastAt.Equal(*first.LastAt) {
 			t.Errorf("%+v", s)
 		}
+		drained(t, db)
 		q.accept(t, ann, "echo", `{}`) // which waits: the only place is taken
 		q.every(t, ann, "full", "echo", skill.RunMissed)
 		at = q.movesOn(t, ann, "full", six).NextAt
