@@ -12,12 +12,9 @@ import (
 // Schedules stores calls that hosts make again and again; *records.Schedules implements it. Errors are *skill.Error. It
 // is safe for concurrent use.
 type Schedules interface {
+	Own[skill.Schedule]
 	// Create adds a schedule of calls like r.
 	Create(ctx context.Context, p skill.Principal, s *skill.Schedule, r *skill.Request) (*skill.Schedule, error)
-	Get(ctx context.Context, p skill.Principal, name string) (*skill.Schedule, error)
-	// List returns a page in the order of names, and the cursor of the next page or "".
-	List(ctx context.Context, p skill.Principal, cursor string, limit int) ([]*skill.Schedule, string, error)
-	Delete(ctx context.Context, p skill.Principal, name string) error
 }
 
 const pathSchedules = "/schedules"
@@ -59,30 +56,4 @@ func (s *Server) createSchedule(c *fiber.Ctx) error {
 	}
 	ctx.Response.Header.Set(fasthttp.HeaderLocation, pathSchedules+"/"+made.Name)
 	return s.writeJSON(ctx, fasthttp.StatusCreated, made)
-}
-
-// listSchedules answers GET /schedules.
-func (s *Server) listSchedules(c *fiber.Ctx) error {
-	cursor, limit, err := page(c)
-	if err != nil {
-		return err
-	}
-	list, next, err := s.opt.Schedules.List(c.UserContext(), principalOf(c.Context()), cursor, limit)
-	return s.json(c, listOf(list, next), err)
-}
-
-// getSchedule answers GET /schedules/{name}.
-func (s *Server) getSchedule(c *fiber.Ctx) error {
-	one, err := s.opt.Schedules.Get(c.UserContext(), principalOf(c.Context()), c.Params("name"))
-	return s.json(c, one, err)
-}
-
-// deleteSchedule answers DELETE /schedules/{name}.
-func (s *Server) deleteSchedule(c *fiber.Ctx) error {
-	ctx := c.Context()
-	if err := s.opt.Schedules.Delete(c.UserContext(), principalOf(ctx), c.Params("name")); err != nil {
-		return err
-	}
-	ctx.SetStatusCode(fasthttp.StatusNoContent)
-	return nil
 }

@@ -13,30 +13,17 @@ import (
 // Sessions keeps variables of code; *records.Sessions implements it. Errors are *skill.Error. It is safe for
 // concurrent use.
 type Sessions interface {
+	Own[skill.Session]
 	Create(ctx context.Context, p skill.Principal, language, workspace string, memoryMB uint64, packages []string) (*skill.Session, error)
-	Get(ctx context.Context, p skill.Principal, id string) (*skill.Session, error)
-	// List returns a page of the principal's sessions in the order of their ids, and the cursor of the next page or "".
-	List(ctx context.Context, p skill.Principal, cursor string, limit int) ([]*skill.Session, string, error)
 	// Fork creates a session with the variables and files of id.
 	Fork(ctx context.Context, p skill.Principal, id string) (*skill.Session, error)
 	// Freeze writes a session to the database.
 	Freeze(ctx context.Context, p skill.Principal, id string) (*skill.Session, error)
-	Delete(ctx context.Context, p skill.Principal, id string) error
 }
 
 const pathSessions = "/sessions"
 
 var errNoSessions = &skill.Error{Op: "api.sessions", Code: skill.NotFound, Message: "sessions are not supported by this host"}
-
-// listSessions answers GET /sessions.
-func (s *Server) listSessions(c *fiber.Ctx) error {
-	cursor, limit, err := page(c)
-	if err != nil {
-		return err
-	}
-	list, next, err := s.opt.Sessions.List(c.UserContext(), principalOf(c.Context()), cursor, limit)
-	return s.json(c, listOf(list, next), err)
-}
 
 // createSession answers POST /sessions.
 func (s *Server) createSession(c *fiber.Ctx) error {
@@ -70,12 +57,6 @@ func (s *Server) created(ctx *fasthttp.RequestCtx, made *skill.Session, err erro
 	return s.writeJSON(ctx, fasthttp.StatusCreated, made)
 }
 
-// getSession answers GET /sessions/{id}.
-func (s *Server) getSession(c *fiber.Ctx) error {
-	found, err := s.opt.Sessions.Get(c.UserContext(), principalOf(c.Context()), c.Params("id"))
-	return s.json(c, found, err)
-}
-
 // runInSession answers POST /sessions/{id}:run.
 func (s *Server) runInSession(c *fiber.Ctx) error {
 	found, err := s.opt.Sessions.Get(c.UserContext(), principalOf(c.Context()), c.Params("id"))
@@ -95,14 +76,4 @@ func (s *Server) forkSession(c *fiber.Ctx) error {
 func (s *Server) freezeSession(c *fiber.Ctx) error {
 	frozen, err := s.opt.Sessions.Freeze(c.UserContext(), principalOf(c.Context()), c.Params("id"))
 	return s.json(c, frozen, err)
-}
-
-// deleteSession answers DELETE /sessions/{id}.
-func (s *Server) deleteSession(c *fiber.Ctx) error {
-	ctx := c.Context()
-	if err := s.opt.Sessions.Delete(c.UserContext(), principalOf(ctx), c.Params("id")); err != nil {
-		return err
-	}
-	ctx.SetStatusCode(fasthttp.StatusNoContent)
-	return nil
 }

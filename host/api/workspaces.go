@@ -12,34 +12,14 @@ import (
 // Workspaces stores workspaces; *records.Workspaces implements it. Errors are *skill.Error. It is safe for
 // concurrent use.
 type Workspaces interface {
-	Get(ctx context.Context, p skill.Principal, id string) (*skill.Workspace, error)
-	// List returns a page in the order of ids, and the cursor of the next page or "".
-	List(ctx context.Context, p skill.Principal, cursor string, limit int) ([]*skill.Workspace, string, error)
+	Own[skill.Workspace]
 	// Fork creates the workspace to with the files of id.
 	Fork(ctx context.Context, p skill.Principal, id, to string) (*skill.Workspace, error)
-	Delete(ctx context.Context, p skill.Principal, id string) error
 }
 
 const pathWorkspaces = "/workspaces"
 
 var errNoWorkspaces = &skill.Error{Op: "api.workspaces", Code: skill.NotFound, Message: "workspaces are not supported by this host"}
-
-// listWorkspaces answers GET /workspaces.
-func (s *Server) listWorkspaces(c *fiber.Ctx) error {
-	ctx := c.Context()
-	cursor, limit, err := page(c)
-	if err != nil {
-		return err
-	}
-	list, next, err := s.opt.Workspaces.List(c.UserContext(), principalOf(ctx), cursor, limit)
-	return s.json(c, listOf(list, next), err)
-}
-
-// getWorkspace answers GET /workspaces/{id}.
-func (s *Server) getWorkspace(c *fiber.Ctx) error {
-	w, err := s.opt.Workspaces.Get(c.UserContext(), principalOf(c.Context()), c.Params("id"))
-	return s.json(c, w, err)
-}
 
 // forkWorkspace answers POST /workspaces/{id}:fork.
 func (s *Server) forkWorkspace(c *fiber.Ctx) error {
@@ -53,16 +33,6 @@ func (s *Server) forkWorkspace(c *fiber.Ctx) error {
 		return err
 	}
 	return s.writeJSON(ctx, fasthttp.StatusCreated, w)
-}
-
-// deleteWorkspace answers DELETE /workspaces/{id}.
-func (s *Server) deleteWorkspace(c *fiber.Ctx) error {
-	ctx := c.Context()
-	if err := s.opt.Workspaces.Delete(c.UserContext(), principalOf(ctx), c.Params("id")); err != nil {
-		return err
-	}
-	ctx.SetStatusCode(fasthttp.StatusNoContent)
-	return nil
 }
 
 // workspaceID reads the id of a workspace.

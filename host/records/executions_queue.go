@@ -41,7 +41,7 @@ type QueueOptions struct {
 	DB     *store.DB // required
 	Record *Log      // has the calls that are refused when their turn comes; required
 	Most   Room      // of one tenant; 0: 100,000 calls, 1 GiB
-	Post   *Post     // tells webhooks; nil: there are none
+	Post   *Post     // sends messages to webhooks; nil: webhooks are off
 }
 
 // queue is the table of the queued calls; nil where they are refused.

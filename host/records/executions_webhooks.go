@@ -99,7 +99,7 @@ func (w *work) deliver(ctx context.Context, owner whose) error {
 	return err
 }
 
-// sendPlace takes a place to send a message of a caller; nil if there is none for it now.
+// sendPlace takes a place to send a message of a caller, and returns nil if all places that it may have are taken.
 func (w *work) sendPlace(owner whose, id string) (leave func()) {
 	w.turns.Lock()
 	defer w.turns.Unlock()

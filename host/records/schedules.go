@@ -158,7 +158,7 @@ func (s *Schedules) Create(ctx context.Context, p skill.Principal, n *skill.Sche
 	return s.Get(ctx, p, n.Name)
 }
 
-// keepable is an error where the credentials of a principal do not last, or belong to nobody.
+// keepable returns an error if the credentials of a principal expire by themselves, or if it has none.
 func keepable(p skill.Principal) error {
 	if p.Type == skill.Human || p.Type == skill.Anonymous {
 		return &skill.Error{Op: "records.Create", Code: skill.Forbidden, Message: "schedules and webhooks end with the credentials that make them; use an API key"}

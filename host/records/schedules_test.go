@@ -220,7 +220,7 @@ func TestSchedulesEnd(t *testing.T) {
 	})
 }
 
-// What cannot be a schedule is refused, and so are too many; nobody sees those of others.
+// Invalid and too many schedules are refused, and callers see only their own.
 func TestSchedulesAreRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, fresh func(t *testing.T) func() *store.DB) {
